@@ -108,7 +108,9 @@ def alternations(n=200, p=30, most=500):
     for name in ("frobenius", "schatten", "trace", "elastic"):
         penalty = OutputPenalty(name)
 
-        def best_levels(s, built=penalty.build(p, p)):
+        built = penalty.build(p, p)
+
+        def best_levels(s, built=built):
             return built.level_best(s[None])[0]
 
         for multiple in (0.1, 1.0, 3.0):

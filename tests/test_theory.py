@@ -101,7 +101,7 @@ def test_errors_name_the_argument():
 
     with pytest.raises(ValueError, match="X is needed: Forgetful"):
         rademacher_bound(Forgetful())
-    with pytest.raises(ValueError, match="keeps no dual coefficients"):
+    with pytest.raises(ValueError, match="pass beta"):
         rademacher_bound(Forgetful(), X=X)
     assert rademacher_bound(Forgetful(), beta=1.0, X=X) > 0
     model = OperatorValuedKernelRidge(KERNELS["indefinite separable"], indefinite="krein").fit(X, Y)

@@ -1,11 +1,10 @@
-"""Files written whole or not at all, sealed files, and how the text of tables is written.
+"""Atomic writes, sealed files, and the format of text tables.
 
-All binary files, models and checkpoints, are sealed: two lines of text, a payload, and the SHA-256
-of all that precedes it in the last 32 bytes. The first line names the kind, such as
-``entangled-kernels model``; the second is a JSON object with the number of the format under
-``"format"``. These outlines are the same in every format, so that any version can tell a damaged
-file from one that is too new for it. The seal shows accidents, not intent: whoever writes a file
-can seal it, so readers trust nothing in it.
+Models and checkpoints are sealed files: two lines of text, a payload, and in the last 32 bytes the
+SHA-256 of all bytes before. The first line names the kind, such as ``entangled-kernels model``; the
+second is a JSON object with the number of the format under ``"format"``. This layout is the same in
+every format, so that any version can tell a damaged file from one that is too new. The checksum
+shows accidents, not intent: anyone can write a sealed file, so readers do not trust its content.
 """
 
 from __future__ import annotations
@@ -44,22 +43,21 @@ __all__ = [
     "write_sealed",
 ]
 
-# A partial file of another machine that was not written to for so many seconds is not going to be
-# finished.
+# After this time without a write, a partial file of another machine counts as abandoned.
 _ABANDONED_SECONDS = 24 * 3600
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a file that takes the place of ``path`` only once it is complete and on the disk.
+    """Open a file that replaces ``path`` once it is complete and on the disk.
 
-    Whatever stood there before is untouched until then, and stays when writing fails.
+    An old file stays until then, and if writing fails.
 
     Parameters
     ----------
     path : path
-        Its folder is made when it is missing. A link stays a link, and its target is replaced;
-        folders that a link points into are not made.
+        A missing folder is made, unless the path is a link. A link stays a link, and its target is
+        replaced.
     mode : {"w", "wb"}, default="w"
         Text is UTF-8 with line ends as written.
     """
@@ -83,10 +81,9 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 
 
 def remove_abandoned(path: str | os.PathLike[str]) -> None:
-    """Remove what processes that were killed while they wrote ``path`` have left beside it.
+    """Remove partial files of ``path`` left by processes that were killed while writing.
 
-    Partial files of processes that are alive stay. Whether one of another machine is, cannot be
-    told; its partial files stay for a day.
+    Partial files of running processes stay, and those of other machines stay for a day.
     """
     path = Path(os.path.realpath(path))
     for part in path.parent.glob(f".{escape(path.name)}.*.part"):
@@ -99,12 +96,12 @@ def remove_abandoned(path: str | os.PathLike[str]) -> None:
 
 
 def _machine() -> str:
-    """A short name of this machine that may stand in the name of a file."""
+    """A short name of this machine for names of files."""
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def _is_alive(process: int) -> bool:
-    """Whether a process of this machine runs; asked by a signal that does nothing, where there is one."""
+    """Whether a process of this machine runs."""
     try:
         with suppress(PermissionError, OverflowError):
             os.kill(process, 0)
@@ -114,7 +111,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _resolved(path: Path) -> Path:
-    """The file to write, in a folder that is there."""
+    """The file to write, behind links, in a folder that exists."""
     target = Path(os.path.realpath(path))
     if not path.is_symlink():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +130,7 @@ LEAST_EXPANSION, LARGEST_RATIO = 2**26, 200
 def write_sealed(
     path: str | os.PathLike[str], kind: str, header: dict[str, Any], payload: Any
 ) -> None:
-    """Write a sealed file whole or not at all; ``header`` is what JSON can hold, ``payload`` bytes."""
+    """Write a sealed file with a header for JSON and a payload of bytes."""
     # repr of a float, which JSON uses, gives the same float back.
     lines = _magic(kind) + json.dumps(header).encode() + b"\n"
     digest = hashlib.sha256(lines)
@@ -145,17 +142,17 @@ def write_sealed(
 def read_sealed(
     path: str | os.PathLike[str], kind: str, number: int, error: type[ValueError]
 ) -> tuple[dict[str, Any], bytes]:
-    """Header and payload of a sealed file; nothing in it is run.
+    """Header and payload of a sealed file; no code in it is run.
 
     Parameters
     ----------
     path : path
     kind : str
-        What the file must be, such as ``"model"``.
+        Such as ``"model"``.
     number : int
         The format that can be read.
     error : type of ValueError
-        Raised when the file is damaged, of another kind or of another format.
+        Raised if the file is damaged, of another kind or of another format.
     """
     content, magic, what = (
         Path(path).read_bytes(),
@@ -194,7 +191,7 @@ def read_sealed(
 
 
 def check_expansion(payload: bytes) -> None:
-    """Raise unless a ZIP archive expands to a size in proportion to its own."""
+    """Raise if a ZIP archive would expand to a size out of proportion to its own."""
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         total = sum(entry.file_size for entry in archive.infolist())
     if total > max(LEAST_EXPANSION, LARGEST_RATIO * len(payload)):
@@ -226,7 +223,7 @@ def file_kind(path: str | os.PathLike[str], *, compressed: bool = True) -> str |
     ----------
     path : path
     compressed : bool, default=True
-        Whether ``.csv.gz`` and ``.tsv.gz`` will do too.
+        Whether ``.csv.gz`` and ``.tsv.gz`` are accepted.
 
     Examples
     --------
@@ -240,29 +237,29 @@ def file_kind(path: str | os.PathLike[str], *, compressed: bool = True) -> str |
 
 
 DELIMITERS = ",;\t"
-# So much of a file is read for its first line, and so many signs of cells are looked at.
+# Bytes of a file that are read for its first line, and characters that are searched for decimals.
 _SAMPLE_BYTES, _SAMPLE_CELLS = 2**20, 2**16
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
-# May as well be a thousand.
+# Its comma may also separate thousands.
 _GROUPED_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    r"""How CSV and TSV files are written; what is None is found out from the file.
+    r"""The format of CSV and TSV files; settings that are None are found from the file.
 
     Parameters
     ----------
     delimiter : str, optional
-        What separates cells, one character. Otherwise a tab in TSV; in CSV a comma, a semicolon or
-        a tab, whichever the first line has most of outside of quotes.
+        One character. By default a tab in TSV; in CSV the one of comma, semicolon and tab that the
+        first line has most of outside of quotes.
     decimal : {".", ","}, optional
-        Otherwise a comma where it separates no cells, some number can only be meant so ("0,5", but
-        not "1,234"), and no number has a point.
+        By default a comma if it is not the delimiter, some number has a comma that can only be
+        decimal ("0,5", but not "1,234"), and no number has a point.
     encoding : str, optional
-        Any that Python knows. Otherwise UTF-8, or UTF-16 where the file begins with its mark.
+        Any that Python knows. By default UTF-8, or UTF-16 if the file begins with its mark.
 
     Examples
     --------
@@ -296,7 +293,7 @@ class TextFormat:
                 ) from None
 
     def of(self, path: str | os.PathLike[str]) -> TextFormat:
-        """The format of a file, with everything found out."""
+        """The format of a file, with no setting None."""
         if None not in (self.delimiter, self.decimal, self.encoding):
             return self
         sample = _first_bytes(path)
@@ -314,14 +311,14 @@ def _first_bytes(path: str | os.PathLike[str]) -> bytes:
 def _find_delimiter(path: str | os.PathLike[str], text: str) -> str:
     if file_kind(path) == "tsv":
         return "\t"
-    # Names in quotes may hold what separates nothing.
+    # Quoted names may contain delimiters.
     return max(DELIMITERS, key=re.sub('"[^"]*"', "", text.partition("\n")[0]).count)
 
 
 def _find_decimal(text: str, delimiter: str) -> str:
     if delimiter == ",":
         return "."
-    # The first line holds names; a cell that is cut at the end of the sample still shows its sign.
+    # The first line holds names; a number cut off at the end of the sample still shows its sign.
     rows = csv.reader(text.partition("\n")[2][:_SAMPLE_CELLS].splitlines(), delimiter=delimiter)
     sure = False
     with suppress(csv.Error):
@@ -334,7 +331,7 @@ def _find_decimal(text: str, delimiter: str) -> str:
 
 
 def need_arrow() -> Any:
-    """The pyarrow module, or an error that says what to install."""
+    """The module pyarrow, or an error that names the extra to install."""
     try:
         import pandas  # noqa: F401
         import pyarrow as pa
@@ -346,7 +343,7 @@ def need_arrow() -> Any:
 
 
 def text_options(path: str, text_format: TextFormat, **more: Any) -> dict[str, Any]:
-    """How text is read, parsed and converted, at once or in pieces.
+    """Arguments for pyarrow's CSV readers.
 
     Parameters
     ----------
@@ -357,16 +354,16 @@ def text_options(path: str, text_format: TextFormat, **more: Any) -> dict[str, A
     """
     from pyarrow import csv
 
-    found = text_format.of(path)
-    # Then pyarrow needs no codec; it knows one spelling only, and the mark at the beginning itself.
-    utf8 = codecs.lookup(str(found.encoding)).name in ("utf-8", "utf-8-sig", "ascii")
+    resolved = text_format.of(path)
+    # For "utf8" pyarrow needs no codec, and skips the mark at the beginning.
+    utf8 = codecs.lookup(str(resolved.encoding)).name in ("utf-8", "utf-8-sig", "ascii")
     block_size = more.pop("block_size", None)
     return {
         "read_options": csv.ReadOptions(
-            use_threads=False, block_size=block_size, encoding="utf8" if utf8 else found.encoding
+            use_threads=False, block_size=block_size, encoding="utf8" if utf8 else resolved.encoding
         ),
-        "parse_options": csv.ParseOptions(delimiter=found.delimiter, newlines_in_values=True),
+        "parse_options": csv.ParseOptions(delimiter=resolved.delimiter, newlines_in_values=True),
         "convert_options": csv.ConvertOptions(
-            strings_can_be_null=True, decimal_point=found.decimal, **more
+            strings_can_be_null=True, decimal_point=resolved.decimal, **more
         ),
     }

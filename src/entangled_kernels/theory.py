@@ -3,7 +3,7 @@
 Notation: n samples, p outputs, F = {f : ||f|| <= beta} in the space of the kernel. The empirical
 Rademacher complexity is R_n(F) = E sup_{f in F} (1/n) sum_i <sigma_i, f(x_i)>, with independent
 sigma_i in {-1, 1}^p. The bounds hold for a beta that is fixed before the data are seen; with the
-norm of a fitted model they describe the smallest ball that holds it.
+norm of a fitted model they are bounds for the smallest ball that contains the model.
 
 References
 ----------
@@ -47,10 +47,10 @@ class GeneralizationBound(NamedTuple):
 
 
 def rkhs_norm(estimator: Any) -> float:
-    """Norm sqrt(c^T G c) of a fitted model in the space of its kernel.
+    """Norm sqrt(c^T G c) of a fitted model in the space of its kernel, without the intercept.
 
-    For `OperatorValuedKernelRidge`, from its dual coefficients c; for `EntangledKernelRidge` its
-    own ``rkhs_norm_``, which leaves the intercept out.
+    It is computed from the dual coefficients c of `OperatorValuedKernelRidge`, or read from
+    ``rkhs_norm_`` of `EntangledKernelRidge`.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def rkhs_norm(estimator: Any) -> float:
         return float(estimator.rkhs_norm_)
     if not hasattr(estimator, "dual_coef_"):
         raise ValueError(
-            f"{type(estimator).__name__} keeps no dual coefficients to take the norm from; pass beta."
+            f"{type(estimator).__name__} has no dual_coef_ to compute the norm from; pass beta."
         )
     c = estimator.dual_coef_.reshape(-1)
     square = float(c @ (estimator.kernel_(estimator.X_fit_) @ c))
@@ -78,7 +78,7 @@ def rkhs_norm(estimator: Any) -> float:
 
 
 def _output_traces(source: Any, n_outputs: int | None, X: ArrayLike | None) -> Array:
-    """Values trace K(x_i, x_i), shape (n,): p k(x_i, x_i) of a scalar kernel, measured of an estimator."""
+    """Values trace K(x_i, x_i), shape (n,); of a scalar kernel p k(x_i, x_i)."""
     if hasattr(source, "solve"):
         source.solve()
     if hasattr(source, "kernel_"):
@@ -95,8 +95,8 @@ def _output_traces(source: Any, n_outputs: int | None, X: ArrayLike | None) -> A
         values = np.diagonal(values)
     if values.ndim != 1 or len(values) == 0 or (values < 0).any():
         raise ValueError(
-            "source must be a fitted estimator, a square scalar Gram matrix (n, n) or its nonnegative "
-            f"diagonal (n,), got shape {np.shape(source)}."
+            "source must be a fitted estimator, a square scalar Gram matrix (n, n) or its "
+            f"nonnegative diagonal (n,), got shape {np.shape(source)}."
         )
     return n_outputs * values
 
@@ -122,8 +122,7 @@ def rademacher_bound(
     ----------
     source : array of shape (n, n) or (n,), or fitted estimator
         Scalar Gram matrix K of the features, or its diagonal k(x_i, x_i). Of an estimator, the
-        kernel ``kernel_`` is used, and the trace of its block Gram matrix takes the place of tr(K)
-        p.
+        kernel ``kernel_`` is used, and the trace of its block Gram matrix replaces tr(K) p.
     n_outputs : int, optional
         Number p of outputs; needed with a Gram matrix.
     beta : float, optional
@@ -131,7 +130,7 @@ def rademacher_bound(
         of the kernel scaled to ||Q||_F = 1: multiply beta by ||Q||_F for another scale. Default: 1
         for a Gram matrix, the norm of the fitted function for an estimator.
     X : array of shape (n, d), optional
-        Points, for an estimator that does not keep its own.
+        Points, for an estimator that does not store its training points.
 
     Returns
     -------
@@ -165,7 +164,9 @@ def generalization_bound(
     kappa: float | None = None,
     X: ArrayLike | None = None,
 ) -> GeneralizationBound:
-    """Bound the risk: empirical risk + 4 sqrt(2) M sqrt(beta^2 kappa p / n) + 3 M sqrt(log(2/delta) / (2n)).
+    """Bound the risk of every f in a ball with probability 1 - delta.
+
+    empirical_risk + 4 sqrt(2) M sqrt(beta^2 kappa p / n) + 3 M sqrt(log(2/delta) / (2n))
 
     Parameters
     ----------

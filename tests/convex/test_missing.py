@@ -22,7 +22,6 @@ from entangled_kernels.convex import (
     learn_own,
     learn_shared,
     learn_weights,
-    output_kernel_path,
     reduce_problem,
 )
 
@@ -127,14 +126,6 @@ def test_the_unit_of_alpha_leaves_out_missing_targets(rng):
     np.testing.assert_allclose(np.sum(problem.Y**2, axis=0), expected)
 
 
-def test_a_path_is_the_fits_one_by_one(rng):
-    K, Y, weights = make_partial(rng)
-    problem = reduce_problem(K, Y, weights, centred=True)
-    alphas = [3.0, 0.3, 0.03]
-    for alpha, found in zip(alphas, output_kernel_path(problem, alphas), strict=True):
-        assert found.value == pytest.approx(learn_output_kernel(problem, alpha).value, rel=2e-6)
-
-
 ALPHA = 0.3
 
 
@@ -219,28 +210,6 @@ def test_views(rng, sparse):
     assert found.gap <= 1e-6 * found.value
 
 
-@pytest.mark.parametrize("name", ["weights", "diagonal", "own"])
-def test_no_other_parameters_are_better(rng, name):
-    K, Y, weights = make_partial_kernels(rng)
-    learn, settings = KERNEL_CASES[name]
-    found = learn(reduce_problem([KernelPart(k) for k in K], Y, weights), ALPHA, **settings)
-    m, p = len(K), Y.shape[1]
-    for size in (1e-3, 1e-2, 0.1, 1.0):
-        if name == "own":
-            T = found.T + size * random_stack(rng, m, p)
-            T *= p / np.trace(T, axis1=1, axis2=2).sum()
-        else:
-            d = found.weights + size * rng.random(found.weights.shape)
-            d = d / d.sum(axis=0)
-            T = (
-                np.einsum("m...,pq->mpq", d, np.eye(p))
-                if d.ndim == 1
-                else d[:, :, None] * np.eye(p)
-            )
-        value = reference.measured_ridge(K, T, np.nan_to_num(Y), weights, ALPHA, False)[1]
-        assert value >= found.value - found.gap
-
-
 def test_features_with_missing_targets_are_their_gram_matrices(rng):
     parts = [rng.normal(size=(14, 2)) for _ in range(3)]
     _, Y, weights = make_partial_kernels(rng)
@@ -299,7 +268,14 @@ def test_the_minimum_with_missing_targets(rng, weighted):
 def test_the_gap_bounds_the_error_of_any_step(rng, steps):
     K, Y, weights = make_partial(rng, weighted=True)
     problem = reduce_problem(K, np.where(weights > 0.0, Y, np.nan), weights)
-    found = fixed_output_kernel(problem, 0.05, np.eye(3), max_iter=steps, tol=1e-9)
+    found = learn_missing(
+        problem,
+        0.05,
+        lambda complete, _: fixed_output_kernel(complete, 0.05, np.eye(3)),
+        lambda S, _: (1.0, 0.5 * np.trace(S[0])),
+        max_iter=steps,
+        tol=1e-9,
+    )
     error = found.value - dense_value(K, Y, weights, np.eye(3), 0.05, False)[0]
     assert 0.0 < error <= found.gap
     assert (found.reason, found.converged) == ("max_iter", False)

@@ -18,7 +18,6 @@ from entangled_kernels.convex import (
     Schatten,
     graph_output_kernel,
 )
-from entangled_kernels.convex.penalties import compose, typical_level
 
 from reference import convex as reference
 
@@ -157,24 +156,6 @@ def test_nothing_to_gain():
         assert not penalty.argmax(S).any()
 
 
-def test_compose():
-    V = np.linalg.qr(np.arange(9.0).reshape(3, 3) ** 1.5)[0]
-    np.testing.assert_allclose(
-        compose(np.array([[1.0, 2.0, 3.0]]), V[None])[0], (V * [1, 2, 3]) @ V.T
-    )
-
-
-def test_the_right_penalty_is_built():
-    assert OutputPenalty().build(4, 3) == Schatten(2.0)
-    assert OutputPenalty("trace", constraint=True).build(4, 3) == Schatten(1.0, 4.0)
-    ball = OutputPenalty("schatten", constraint=True, exponent=1.5).build(8, 3)
-    assert (ball.exponent, ball.radius) == (1.5, pytest.approx(4.0))
-    assert OutputPenalty("elastic", l1_ratio=0.2).build(4, 3) == Elastic(0.2)
-    assert OutputPenalty("entrywise", exponent=6 / 5).build(4, 4) == Entrywise(3)
-    # Of six directions without the mean two are not learned on, and stay at the lower bound.
-    assert OutputPenalty("cluster", level_bounds=(0.5, 2.0)).build(7, 4) == Cluster(0.5, 2.0, 5.0)
-
-
 @pytest.mark.parametrize("name", PENALTIES)
 def test_the_identity_is_on_the_boundary_of_the_constraint(name):
     """So kernel ridge regression is among the choices."""
@@ -189,60 +170,32 @@ def test_the_identity_is_on_the_boundary_of_the_constraint(name):
         assert built.level_scale(np.ones((1, 5))) == pytest.approx(1.0)
 
 
-class TestGraph:
-    def test_it_is_the_kernel_of_the_graph_penalty(self, rng):
-        """f^T (scaled L)^-1 f is the norm plus squared differences along links."""
-        A = np.abs(rng.normal(size=(4, 4)))
-        A = A + A.T
-        np.fill_diagonal(A, 0.0)
-        L = graph_output_kernel(A, 0.7)
-        assert np.trace(L) == pytest.approx(4.0)
-        f = rng.normal(size=4)
-        penalty = f @ f + 0.7 * sum(
-            A[i, j] * (f[i] - f[j]) ** 2 / 2 for i in range(4) for j in range(4)
-        )
-        unit = np.trace(np.linalg.inv(np.eye(4) + 0.7 * (np.diag(A.sum(0)) - A))) / 4
-        assert f @ np.linalg.solve(unit * L, f) == pytest.approx(penalty)
-        np.testing.assert_allclose(graph_output_kernel(A, 0.0), np.eye(4))
-
-    @pytest.mark.parametrize(
-        ("adjacency", "message"),
-        [
-            ([[0, 1]], r"square matrix over the outputs, got shape \(1, 2\)"),
-            ([[0, -1], [-1, 0]], "finite weights of at least 0"),
-            ([[0, 1], [2, 0]], "symmetric; use"),
-        ],
+def test_a_graph_is_the_kernel_of_its_penalty(rng):
+    """f^T (scaled L)^-1 f is the norm plus squared differences along links."""
+    A = np.abs(rng.normal(size=(4, 4)))
+    A = A + A.T
+    np.fill_diagonal(A, 0.0)
+    L = graph_output_kernel(A, 0.7)
+    assert np.trace(L) == pytest.approx(4.0)
+    f = rng.normal(size=4)
+    penalty = f @ f + 0.7 * sum(
+        A[i, j] * (f[i] - f[j]) ** 2 / 2 for i in range(4) for j in range(4)
     )
-    def test_bad_graphs(self, adjacency, message):
-        with pytest.raises(ValueError, match=message):
-            graph_output_kernel(adjacency)
-        with pytest.raises(ValueError, match="strength must be a number of at least 0, got -1"):
-            graph_output_kernel(np.eye(2), -1)
+    unit = np.trace(np.linalg.inv(np.eye(4) + 0.7 * (np.diag(A.sum(0)) - A))) / 4
+    assert f @ np.linalg.solve(unit * L, f) == pytest.approx(penalty)
+    np.testing.assert_allclose(graph_output_kernel(A, 0.0), np.eye(4))
 
 
-def test_shrunk_conjugate_is_finite():
-    S = np.diag([4.0, 0.25])[None]
-    assert Schatten(1.0).shrunk_conjugate(S) == (0.5, 0.0)
-    assert Schatten(2.0).shrunk_conjugate(S) == (1.0, Schatten(2.0).conjugate(S))
-
-
-@EACH
-def test_the_gap_is_zero_only_at_the_argmax(penalty, rng):
-    S, other = random_psd(rng, K)[None], penalty.argmax(random_psd(rng, K)[None])
-    if penalty.shrink(S) == 1.0:
-        assert penalty.gap(penalty.argmax(S), S) == pytest.approx(
-            0.0, abs=1e-9 * (1 + penalty.conjugate(S))
-        )
-        direct = penalty.value(other) + penalty.conjugate(S) - 0.5 * np.vdot(other, S)
-        assert penalty.gap(other, S) == pytest.approx(direct, abs=1e-9 * (1 + penalty.conjugate(S)))
-
-
-def test_a_rank_is_the_trace():
-    assert OutputPenalty(rank=2).build(5, 1) == Schatten(1.0, rank=1)
-    assert OutputPenalty("cluster", rank=2).power == 1.0
-    assert not OutputPenalty(rank=2, constraint=True).is_ball
-
-
-def test_typical_level_balances_its_penalty():
-    assert typical_level(8.0, 2.0) == pytest.approx(2.0)
-    assert typical_level(9.0, 1.0) == pytest.approx(3.0)
+@pytest.mark.parametrize(
+    ("adjacency", "message"),
+    [
+        ([[0, 1]], r"square matrix over the outputs, got shape \(1, 2\)"),
+        ([[0, -1], [-1, 0]], "finite weights of at least 0"),
+        ([[0, 1], [2, 0]], "symmetric; use"),
+    ],
+)
+def test_bad_graphs(adjacency, message):
+    with pytest.raises(ValueError, match=message):
+        graph_output_kernel(adjacency)
+    with pytest.raises(ValueError, match="strength must be a number of at least 0, got -1"):
+        graph_output_kernel(np.eye(2), -1)

@@ -44,14 +44,6 @@ def test_the_parts_make_up_the_weighted_and_centred_problem(rng, n, p, columns, 
     np.testing.assert_allclose(problem.mean_k[0], w @ K / w.sum() if centred else 0.0)
 
 
-def test_arguments_stay_as_they_were(rng):
-    K, Y = make_problem(rng, 6, 2)
-    kept = K.copy(), Y.copy()
-    reduce_problem(K, Y, np.full(6, 2.0), centred=True)
-    np.testing.assert_array_equal(K, kept[0])
-    np.testing.assert_array_equal(Y, kept[1])
-
-
 def test_a_gram_matrix_in_single_precision_is_psd(rng):
     X = rng.normal(size=(60, 3)).astype(np.float32)
     K = X @ X.T
@@ -216,30 +208,6 @@ def test_features_are_their_gram_matrices(features, rng, centred, normalized):
         np.sum((full.Y - small.vectors @ (small.vectors.T @ full.Y)) ** 2)
     )
     assert full.rest == 0.0
-
-
-def test_parts_of_the_problem(features, rng):
-    """Centred at the weighted mean, weighted by roots, scaled to a mean diagonal of one."""
-    Y, w = rng.normal(size=(20, 2)), rng.uniform(0.5, 2.0, size=20)
-    problem = reduce_problem(
-        [KernelPart(A @ A.T) for A in features], Y, w, centred=True, normalized=True
-    )
-    H = np.eye(20) - np.outer(np.ones(20), w) / w.sum()
-    root = np.diag(np.sqrt(w))
-    for K, A, scale in zip(problem.kernels, features, problem.scales, strict=True):
-        np.testing.assert_allclose(K * scale, root @ H @ A @ A.T @ H.T @ root, atol=1e-10)
-        assert np.trace(K) == pytest.approx(w.sum())
-    np.testing.assert_allclose(problem.Y, root @ H @ Y, atol=1e-12)
-    np.testing.assert_allclose(problem.rows(problem.Y, 1.0), root @ problem.Y)
-
-
-def test_a_kernel_that_is_constant(rng):
-    """Nothing is left of it after centring, and it is not divided by zero."""
-    problem = reduce_problem(
-        [KernelPart(np.ones((5, 5)))], rng.normal(size=(5, 1)), centred=True, normalized=True
-    )
-    assert problem.scales[0] == 1.0
-    np.testing.assert_allclose(problem.kernels, 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("as_features", [True, False])

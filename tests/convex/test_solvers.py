@@ -15,8 +15,6 @@ from convex.problems import (
 )
 from entangled_kernels.convex import (
     SOLVERS,
-    Elastic,
-    Entrywise,
     Gram,
     Schatten,
     certify,
@@ -29,18 +27,6 @@ from entangled_kernels.convex.solvers import (
 )
 
 from reference import convex as reference
-
-
-@pytest.mark.parametrize("penalty", penalties(4), ids=label)
-def test_the_gap_is_closed_and_the_history_falls(penalty, rng):
-    for alpha in (1e-3, 0.1, 10.0, 1e3):
-        gram = make_gram(rng, 10, 4, alpha)
-        found = solve_convex(gram, penalty, np.eye(4)[None], max_iter=3000)
-        assert found.converged
-        assert found.reason == "tolerance"
-        assert found.point.gap <= 1e-6 * found.point.value
-        assert (np.diff(found.history) <= 0).all()
-        assert found.history[-1] <= found.point.value * (1 + 1e-12)
 
 
 @given(
@@ -58,30 +44,11 @@ def test_invariants(seed, q, k, log_alpha, log_size, number):
     gram = make_gram(np.random.default_rng(seed), q, k, 10.0**log_alpha)
     gram.targets[:] *= 10.0**log_size
     found = solve_convex(gram, penalty, np.eye(k)[None], max_iter=5000)
-    levels = np.linalg.eigvalsh(found.point.L[0])
+    levels = np.linalg.eigvalsh(found.T[0])
     assert levels[0] >= -1e-12 * levels[-1]
-    assert found.history[-1] <= found.history[0]
-    assert found.converged
-    assert 0.0 <= found.point.gap <= 1e-6 * found.point.value
-
-
-@pytest.mark.parametrize(
-    "penalty",
-    [Schatten(2.0), Schatten(1.5), Schatten(2.0, 2.0), Elastic(0.5), Elastic(0.3, 2.0)],
-    ids=label,
-)
-def test_solvers_agree(penalty, rng):
-    """The dual and the factor meet, where both apply; entrywise k = 1 is Frobenius."""
-    gram = make_gram(rng, 10, 4, 0.2)
-    dual, factor = (
-        solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-10, max_iter=5000).point
-        for solver in ("dual", "factor")
-    )
-    assert dual.value == pytest.approx(factor.value, rel=1e-9)
-    np.testing.assert_allclose(dual.L, factor.L, atol=2e-4 * np.abs(dual.L).max())
-    if penalty == Schatten(2.0):
-        entrywise = solve_convex(gram, Entrywise(1), np.eye(4)[None], tol=1e-10).point
-        np.testing.assert_allclose(entrywise.L, dual.L, atol=1e-4 * np.abs(dual.L).max())
+    assert (np.diff(found.history) <= 0).all()
+    assert (found.reason, found.converged) == ("tolerance", True)
+    assert 0.0 <= found.gap <= 1e-6 * found.value
 
 
 def test_why_it_ends(rng):
@@ -90,7 +57,7 @@ def test_why_it_ends(rng):
     assert (few.reason, few.converged) == ("max_iter", False)
     none = solve_convex(gram, Schatten(2.0), np.eye(5)[None], tol=0.0, max_iter=10_000)
     assert none.reason in ("stalled", "tolerance")
-    assert none.point.gap <= 1e-12 * none.point.value
+    assert none.gap <= 1e-12 * none.value
 
 
 @pytest.mark.parametrize(
@@ -120,10 +87,10 @@ def test_an_unconstrained_entangled_kernel_is_kernel_ridge(penalty, rng):
     gram = EntangledGram(Y, alpha)
     point = solve_convex(
         gram, penalty, 0.3 * np.eye(6)[None], tol=1e-11, max_iter=5000, solver="factor"
-    ).point
-    levels = np.linalg.eigvalsh(point.L[0])
+    )
+    levels = np.linalg.eigvalsh(point.T[0])
     assert levels[-2] <= 1e-4 * levels[-1]
-    fit = gram.apply(point.L, point.C)
+    fit = gram.apply(point.T, point.C)
     K = Phi @ Phi.T
     ridge = K @ np.linalg.solve(K + alpha / levels[-1] * np.eye(9), Y)
     np.testing.assert_allclose(fit, ridge, atol=1e-4 * np.abs(ridge).max())
@@ -136,8 +103,8 @@ def test_every_pair_of_solver_and_penalty_is_solved_or_refused(name, penalty, rn
     gram = make_gram(rng, 8, 3, 0.3)
     settings = {"solver": name, "tol": 1e-7, "max_iter": 5000}
     if SOLVERS[name].needs in penalty.offers:
-        point = solve_convex(gram, penalty, np.eye(3)[None], **settings).point
-        default = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-7, max_iter=5000).point
+        point = solve_convex(gram, penalty, np.eye(3)[None], **settings)
+        default = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-7, max_iter=5000)
         assert point.value == pytest.approx(default.value, rel=1e-5)
     else:
         with pytest.raises(
@@ -160,13 +127,13 @@ def test_a_gram_matrix_that_a_solver_cannot_use(rng):
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_newton_steps_converge_faster_than_linearly(alpha, rng):
     gram = make_gram(rng, 12, 3, alpha)
-    best = solve_convex(gram, Schatten(2.0), np.eye(3)[None], solver="newton", tol=1e-22).point.L
+    best = solve_convex(gram, Schatten(2.0), np.eye(3)[None], solver="newton", tol=1e-22).T
     gaps = [certify(gram, Schatten(2.0), 1.01 * best).gap]
     for steps in (1, 2):
         found = solve_convex(
             gram, Schatten(2.0), 1.01 * best, solver="newton", max_iter=steps, tol=0.0
         )
-        gaps.append(found.point.gap)
+        gaps.append(found.gap)
     assert gaps[1] < 0.05**2 * gaps[0]
     assert gaps[2] < 1e-6 * gaps[1]
 
@@ -179,7 +146,7 @@ def test_steps_that_stall_or_run_out(solver, rng):
     stalled = solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=0.0, max_iter=5000)
     assert (stalled.reason, stalled.converged) == ("stalled", False)
     reached = solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-18, max_iter=5000)
-    assert stalled.point.value == pytest.approx(reached.point.value, rel=1e-12)
+    assert stalled.value == pytest.approx(reached.value, rel=1e-12)
     short = solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-24, max_iter=1)
     assert (short.reason, short.converged, short.n_iter) == ("max_iter", False, 1)
 
@@ -188,7 +155,7 @@ def test_steps_that_stall_or_run_out(solver, rng):
 def test_the_gap_bounds_the_distance_to_the_minimum(penalty, rng):
     """At points far from the minimum, and zero at it."""
     gram = make_gram(rng, 8, 3, 0.3)
-    best = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-9, max_iter=4000).point
+    best = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-9, max_iter=4000)
     assert best.gap <= 1e-9 * best.value
     for _ in range(10):
         point = certify(gram, penalty, penalty.argmax(random_psd(rng, 3)[None]))
@@ -249,7 +216,7 @@ def test_it_meets_the_factor(alpha, rng):
         for solver in ("factor", "proximal")
     )
     assert proximal.converged
-    assert proximal.point.value == pytest.approx(factor.point.value, rel=2e-9)
+    assert proximal.value == pytest.approx(factor.value, rel=2e-9)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -297,19 +264,6 @@ def test_a_quadratic_of_any_unit(rng):
         assert evaluations == len(calls)
 
 
-def test_the_first_trial_is_newtons_step_where_the_hessian_is_the_identity(rng):
-    goal, seen = 1e-3 * rng.normal(size=(3, 2)), []
-
-    def bowl(X):
-        seen.append(X)
-        return 1.0 + 0.5 * np.vdot(X - goal, X - goal), X - goal
-
-    X, evaluations = minimise(bowl, np.zeros((3, 2)), 5, whitened=True)
-    np.testing.assert_allclose(seen[1], goal)
-    np.testing.assert_allclose(X, goal)
-    assert evaluations == len(seen)
-
-
 def test_little_left_to_gain_ends_the_search(rng):
     goal = rng.normal(size=(3, 2))
     A = np.array([1.0, 1.5, 2.0])[:, None]
@@ -324,17 +278,6 @@ def test_little_left_to_gain_ends_the_search(rng):
     # From a start where little is left the search goes on to the end.
     again, _ = minimise(bowl, rough, 50, whitened=True, tol=1.0)
     assert bowl(again)[0] - 1.0 < 1e-12
-
-
-def test_steps_are_bounded(rng):
-    def valley(X):
-        value = 100 * (X[1] - X[0] ** 2) ** 2 + (1 - X[0]) ** 2
-        slope = [-400 * X[0] * (X[1] - X[0] ** 2) - 2 * (1 - X[0]), 200 * (X[1] - X[0] ** 2)]
-        return value, np.array(slope)
-
-    X, evaluations = minimise(valley, np.array([-1.2, 1.0]), 3)
-    assert valley(X)[0] < valley(np.array([-1.2, 1.0]))[0]
-    assert evaluations <= 26
 
 
 def test_an_empty_array_is_at_its_minimum():

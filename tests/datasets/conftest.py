@@ -26,7 +26,7 @@ def data_with():
     def find(folder):
         if not (DATA / folder).is_dir():
             pytest.skip(
-                f"the table is not in {DATA}; set ENTANGLED_KERNELS_DATA to a folder that has {folder}/"
+                f"the table is not in {DATA}; set ENTANGLED_KERNELS_DATA to a folder with {folder}/"
             )
         return DATA
 

@@ -74,6 +74,34 @@ def test_given_penalties_agree_with_kernel_ridge_in_any_unit(table, model, unit)
         assert (np.abs(predicted - reference) < 1e-6 * Y.std(axis=0)).all()
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(4), gamma=1 / 3), alpha=0.1),
+        OperatorValuedKernelRidge(
+            SeparableKernel("rbf", np.eye(4), gamma=1 / 3), alpha=0.1, solver="cg"
+        ),
+        OutputKernelRidge("rbf", alpha=0.1, output_kernel=np.eye(4), fit_intercept=False),
+        MultipleKernelRidge(["rbf"], alpha=0.1, normalize=False, fit_intercept=False),
+        MultipleKernelRidge(
+            ["rbf"], alpha=0.1, normalize=False, fit_intercept=False, output_kernel=[np.eye(4)]
+        ),
+    ],
+    ids=["masked", "cg", "output_kernel", "weights", "listed"],
+)
+@pytest.mark.parametrize("missing", [False, True])
+def test_targets_in_units_of_their_own_are_kernel_ridge_of_each(table, model, missing, rng):
+    """Over 16 decades, complete or on the rows that each target has."""
+    X, Y, _ = table
+    if missing:
+        Y = np.where(rng.random(Y.shape) < 0.3, np.nan, Y)
+    predicted = model.fit(X, UNITS * Y).predict(X) / UNITS
+    for target, values in zip(Y.T, predicted.T, strict=True):
+        rows = np.isfinite(target)
+        reference = KernelRidge(alpha=0.1, kernel="rbf").fit(X[rows], target[rows]).predict(X)
+        np.testing.assert_allclose(values, reference, atol=1e-8)
+
+
 @pytest.mark.parametrize("kind", list(SPACES))
 def test_weights_that_overflow_are_refused_by_name(kind, rng):
     if kind is OperatorKernelVAR:
@@ -90,8 +118,21 @@ def test_inputs_that_ended_in_other_errors(rng):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = MultiViewKernelRidge(alpha=1e-300).fit(X, 0 * Y)
     np.testing.assert_array_equal(model.predict(X), 0.0)
-    with pytest.raises(ValueError, match="cv must be"):
-        OutputKernelRidgeCV(cv=np.ones((2, 2))).fit(X, Y)
+    for cv in (np.ones((2, 2)), []):
+        with pytest.raises(ValueError, match="cv must"):
+            OutputKernelRidgeCV(cv=cv).fit(X, Y)
+    huge = {"tol": 1e300}
+    assert np.isfinite(OutputKernelRidge(solver_params=huge).fit(X, Y).predict(X)).all()
+    chi2 = OutputKernelRidge("chi2").fit(np.abs(X), Y)
+    assert np.isfinite(chi2.predict(np.abs(X))).all()
+    for gamma in (np.ones((2, 2)), "x"):
+        with pytest.raises(TypeError, match="gamma must be a number"):
+            OutputKernelRidge("rbf", gamma=gamma).fit(X, Y)
+    for kind in (MultiViewKernelRidge, MultipleKernelRidge, OutputKernelRidge):
+        with pytest.raises(ValueError, match="X must have values"):
+            kind().fit(1e160 * X, Y)
+    with pytest.raises(ValueError, match="the fit overflows"):
+        MultiViewKernelRidge(alpha=1e-300, eta=1e-300).fit(X, Y)
 
 
 def test_a_constant_kernel_adds_nothing(rng):

@@ -17,7 +17,6 @@ VIEWS = {"first": [0, 1], "second": [2], "third": [3, 4, 5]}
         MultiViewKernelRidge(),
         MultiViewKernelRidge(sparse=True),
         MultiViewKernelClassifier(),
-        MultiViewKernelClassifier(sparse=True),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -6,18 +6,17 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels.estimators import OperatorValuedKernelRidge
-from entangled_kernels.kernels import SOLVERS, KrausKernel, SeparableKernel, select_solver
+from entangled_kernels.kernels import SOLVERS, KrausKernel, SeparableKernel
 from kernels.draws import seeds
 from kernels.registry import INDEFINITE, KERNELS, D, P
 
@@ -38,7 +37,6 @@ WEIGHTS[7, 1] = 0.0
 PROBLEMS = {
     "missing targets": (HOLES, None),
     "weights of rows": (Y, ROWS),
-    "weights of targets": (Y, WEIGHTS),
     "both": (HOLES, WEIGHTS),
     "complete": (Y + 3.0, None),
 }
@@ -116,15 +114,6 @@ def test_every_solver_and_kernel_by_definition(solver, name, case, intercept):
     np.testing.assert_allclose(model.loo_residuals(2.0), residuals, atol=1e-8)
 
 
-@pytest.mark.parametrize("case", PROBLEMS)
-@pytest.mark.parametrize("name", PSD)
-def test_the_solver_is_the_one_that_select_solver_names(name, case):
-    targets, weights = PROBLEMS[case]
-    model = OperatorValuedKernelRidge(KERNELS[name]).fit(X, targets, weights)
-    W = missing.target_weights(targets, weights)
-    assert model.solver_ == select_solver(KERNELS[name], X, W).solver
-
-
 def everything(model, points=Z):
     """All that a model can be asked, in one vector."""
     parts = [
@@ -138,6 +127,7 @@ def everything(model, points=Z):
 
 
 @pytest.mark.parametrize("intercept", [False, True])
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_rows_without_targets_change_nothing(intercept, seed):
     draw = np.random.default_rng(seed)
@@ -157,6 +147,7 @@ def test_rows_without_targets_change_nothing(intercept, seed):
 
 
 @pytest.mark.parametrize("intercept", [False, True])
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_one_target_with_missing_values_is_rows_dropped(intercept, seed):
     draw = np.random.default_rng(seed)
@@ -184,6 +175,7 @@ def test_equal_columns_are_weights_of_rows(name):
     np.testing.assert_allclose(everything(model.fit(X, Y, nearly)), rows, atol=1e-8)
 
 
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_weights_of_targets_count_copies(seed):
     """Three copies of each row, with as many copies of a target as it weighs."""
@@ -197,14 +189,6 @@ def test_weights_of_targets_count_copies(seed):
     weighted = model.fit(X, Y, weights).predict(Z, return_std=True)
     repeated = model.fit(X[at], copies).predict(Z, return_std=True)
     np.testing.assert_allclose(weighted, repeated, atol=1e-10)
-
-
-def test_doubled_weights_are_a_halved_penalty():
-    model = OperatorValuedKernelRidge(KERNELS["kraus"], alpha=1.0, fit_intercept=True)
-    halved = OperatorValuedKernelRidge(KERNELS["kraus"], alpha=0.5, fit_intercept=True)
-    np.testing.assert_allclose(
-        model.fit(X, HOLES, 2.0).predict(Z), halved.fit(X, HOLES).predict(Z), atol=1e-10
-    )
 
 
 def test_an_intercept_is_the_mean_where_the_penalty_is_large():
@@ -256,16 +240,6 @@ def test_a_series_in_and_out():
     assert list(predicted.index) == list(frame.index)
 
 
-@pytest.mark.parametrize("case", ["missing targets", "weights of rows"])
-@pytest.mark.parametrize("solver", ["auto", "cg"])
-def test_pickles_keep_weights_and_intercepts(solver, case):
-    model = OperatorValuedKernelRidge(KERNELS["separable rbf"], solver=solver, fit_intercept=True)
-    model.fit(X, *PROBLEMS[case])
-    twin = pickle.loads(pickle.dumps(model))
-    np.testing.assert_allclose(everything(twin), everything(model), rtol=1e-12)
-    assert twin.solver_ == model.solver_
-
-
 @pytest.mark.parametrize("name", sorted(INDEFINITE))
 def test_indefinite_kernels_with_missing_targets(name):
     """The stabilised problem of the targets that are not missing."""
@@ -301,33 +275,6 @@ def test_indefinite_kernels(name):
         model.predict(Z, return_std=True)
     with pytest.raises(ValueError, match="loo_residuals needs a psd kernel"):
         model.loo_residuals()
-
-
-@pytest.mark.parametrize("name", PSD)
-def test_krein_changes_nothing_for_psd_kernels(name):
-    plain = OperatorValuedKernelRidge(KERNELS[name]).fit(X, Y)
-    krein = OperatorValuedKernelRidge(KERNELS[name], indefinite="krein").fit(X, Y)
-    assert not krein.indefinite_
-    np.testing.assert_array_equal(plain.dual_coef_, krein.dual_coef_)
-
-
-@pytest.mark.parametrize(
-    "name", ["separable rbf", "transformable maps", "kraus", "sum of separable"]
-)
-def test_pickles_and_clones(name):
-    model = OperatorValuedKernelRidge(KERNELS[name], solver="cg").fit(X, Y)
-    twin = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(twin.predict(Z), model.predict(Z))
-    np.testing.assert_allclose(twin.loo_residuals(), model.loo_residuals())
-    np.testing.assert_allclose(clone(model).fit(X, Y).dual_coef_, model.dual_coef_)
-
-
-def test_grid_search_over_kernels():
-    kernels = [KERNELS["separable rbf"], KERNELS["kraus"], None]
-    search = GridSearchCV(
-        OperatorValuedKernelRidge(), {"kernel": kernels, "alpha": [0.1, 1.0]}, cv=2
-    ).fit(X, Y)
-    assert search.predict(Z).shape == (5, P)
 
 
 def test_conjugate_gradients_warn_when_they_stop_early():
@@ -431,3 +378,19 @@ def test_missing_targets_never_allocate_the_block_gram_matrix():
     tracemalloc.stop()
     assert model.solver_ == "cg"
     assert peak < np.sum(~np.isnan(B)) ** 2 * 8 / 10
+
+
+@pytest.mark.parametrize("name", ["separable rbf", "kraus", "transformable maps"])
+def test_krein_changes_nothing_for_psd_kernels(name):
+    plain = OperatorValuedKernelRidge(KERNELS[name]).fit(X, Y)
+    krein = OperatorValuedKernelRidge(KERNELS[name], indefinite="krein").fit(X, Y)
+    assert not krein.indefinite_
+    np.testing.assert_array_equal(plain.dual_coef_, krein.dual_coef_)
+
+
+@pytest.mark.parametrize("solver", ["auto", "cg"])
+def test_pickles_keep_weights_and_intercepts(solver):
+    model = OperatorValuedKernelRidge(KERNELS["separable rbf"], solver=solver, fit_intercept=True)
+    model.fit(X, *PROBLEMS["both"])
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(everything(twin), everything(model), rtol=1e-12)

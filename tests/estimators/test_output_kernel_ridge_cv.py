@@ -32,6 +32,9 @@ def rows(make_rows):
     return make_rows(24, 4, 3)
 
 
+ALPHAS = [100.0, 10.0, 1.0]
+
+
 def nmse_of(model, X, Y):
     return np.mean(np.mean((Y - model.predict(X)) ** 2, axis=0) / Y.var(axis=0))
 
@@ -342,8 +345,9 @@ class TestOutputKernelRidgeCV:
         )
 
 
-class TestBlanks:
-    """What all estimators promise of blanks is in test_blanks.py."""
+@pytest.mark.filterwarnings("ignore:alpha=:UserWarning")
+class TestMissingTargets:
+    """What all estimators promise of missing targets is in test_missing_targets.py."""
 
     @pytest.fixture
     def holes(self, rows, rng):
@@ -352,23 +356,23 @@ class TestBlanks:
         weights[weights.max(axis=1) == 0.0] = 1.0
         return X, Y, weights
 
-    def test_held_out_errors_are_of_measured_cells(self, holes):
+    def test_held_out_errors_are_of_targets_that_are_not_missing(self, holes):
         X, Y, weights = holes
         splits = list(KFold(3).split(X))
         model = OutputKernelRidgeCV(
-            "rbf", alphas=[1.0, 0.1, 0.001], cv=splits, solver_params={"tol": 1e-05}
+            "rbf", alphas=[1.0, 0.1], cv=splits, solver_params={"tol": 1e-04}
         ).fit(X, Y, weights)
         mean = np.average(Y, axis=0, weights=weights)
         variance = np.average((Y - mean) ** 2, axis=0, weights=weights)
         for a, alpha in enumerate(model.alphas_):
             for s, (train, test) in enumerate(splits):
-                fit = OutputKernelRidge("rbf", alpha=alpha, solver_params={"tol": 1e-05}).fit(
+                fit = OutputKernelRidge("rbf", alpha=alpha, solver_params={"tol": 1e-04}).fit(
                     X[train], Y[train], weights[train]
                 )
                 errors = (Y[test] - fit.predict(X[test])) ** 2
                 expected = -np.mean(np.average(errors, axis=0, weights=weights[test]) / variance)
                 assert model.cv_results_[f"split{s}_test_score"][a] == pytest.approx(
-                    expected, rel=1e-4
+                    expected, rel=1e-3
                 )
 
     def test_splits_that_a_user_gives_are_of_the_whole_table(self, holes):
@@ -377,16 +381,18 @@ class TestBlanks:
         more, targets = np.vstack([np.zeros((2, 4)), X]), np.vstack([np.zeros((2, 3)), Y])
         cells = np.vstack([np.zeros((2, 3)), weights])
         shifted = [(np.append(train + 2, 0), np.append(test + 2, 1)) for train, test in splits]
-        left = OutputKernelRidgeCV(cv=splits).fit(X, Y, weights)
-        right = OutputKernelRidgeCV(cv=shifted).fit(more, targets, cells)
+        left = OutputKernelRidgeCV(alphas=ALPHAS, cv=splits).fit(X, Y, weights)
+        right = OutputKernelRidgeCV(alphas=ALPHAS, cv=shifted).fit(more, targets, cells)
         np.testing.assert_array_equal(left.predict(X), right.predict(X))
-        grouped = OutputKernelRidgeCV(cv=GroupKFold(3)).fit(
+        grouped = OutputKernelRidgeCV(alphas=ALPHAS, cv=GroupKFold(3)).fit(
             more, targets, cells, groups=np.r_[7, 7, np.arange(24) % 4]
         )
-        alone = OutputKernelRidgeCV(cv=GroupKFold(3)).fit(X, Y, weights, groups=np.arange(24) % 4)
+        alone = OutputKernelRidgeCV(alphas=ALPHAS, cv=GroupKFold(3)).fit(
+            X, Y, weights, groups=np.arange(24) % 4
+        )
         np.testing.assert_array_equal(grouped.predict(X), alone.predict(X))
 
-    def test_other_scores_count_measured_cells_where_they_can(self, holes):
+    def test_other_scores_leave_out_missing_targets(self, holes):
         X, Y, weights = holes
         spoilt = np.where(weights > 0.0, Y, np.nan)
         model = OutputKernelRidgeCV(

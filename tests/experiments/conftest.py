@@ -9,6 +9,7 @@ from entangled_kernels.datasets import make_bilinear
 from entangled_kernels.experiments import (
     EXPERIMENTS,
     Setup,
+    methods,
     running_times,
     tables,
 )
@@ -27,15 +28,13 @@ def small(monkeypatch):
         ranks = {label: (share, (8,)) for label, (share, _) in table.ranks.items()}
         own = replace(table, fetch=fetch, train_sizes=(6, 8), ranks=ranks)
         monkeypatch.setitem(tables.TABLES, name, own)
-    monkeypatch.setattr(tables, "N", 6)
-    monkeypatch.setattr(tables, "P", 4)
-    monkeypatch.setattr(tables, "OVER_N", (6, 8))
-    monkeypatch.setattr(tables, "OVER_P", (2, 4))
-    monkeypatch.setattr(running_times, "N", 4)
-    monkeypatch.setattr(running_times, "P", 2)
-    monkeypatch.setattr(running_times, "OVER_N", (4, 8))
-    monkeypatch.setattr(running_times, "OVER_P", (2, 3))
-    monkeypatch.setattr(running_times, "N_TIMINGS", 1)
+    monkeypatch.setattr(methods, "GRID", methods.FEW)
+    for module, settings in (
+        (tables, {"N": 6, "P": 4, "OVER_N": (6, 8), "OVER_P": (2, 4)}),
+        (running_times, {"N": 4, "P": 2, "OVER_N": (4, 8), "OVER_P": (2, 3), "N_TIMINGS": 1}),
+    ):
+        for name, value in settings.items():
+            monkeypatch.setattr(module, name, value)
 
 
 @pytest.fixture

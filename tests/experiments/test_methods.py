@@ -11,7 +11,6 @@ from entangled_kernels.experiments.methods import (
     COMMON_METHODS,
     LAMBDAS,
     PICKED,
-    Ascent,
     Plan,
     fit_methods,
 )
@@ -23,7 +22,7 @@ from entangled_kernels.experiments.protocol import folds_of, nmse, partitions
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_method_of_a_plan_is_fitted_and_predicts(make_rows, protocol):
     X, Y = make_rows(16, 3, 2)
-    plan = Plan(protocol, tuple(METHODS), ascent=Ascent(n_steps=3), fixed=True)
+    plan = Plan(protocol, tuple(METHODS), n_steps=3, fixed=True)
     fitted = list(fit_methods(plan, X, X, Y, folds_of(16, 0), 0))
     assert {one.label for one in fitted} == set(plan.labels())
     assert {one.label for one in fitted if one.takes_inputs} == set(COMMON_METHODS)
@@ -36,7 +35,7 @@ def test_every_method_of_a_plan_is_fitted_and_predicts(make_rows, protocol):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_row_in_common_is_the_one_with_the_lower_cross_validated_error(make_rows, protocol):
     X, Y = make_rows(16, 3, 2)
-    plan = Plan(protocol, ("KRR", "EKL", "ptrEKL"), ascent=Ascent(n_steps=3), picked=True)
+    plan = Plan(protocol, ("KRR", "EKL", "ptrEKL"), n_steps=3, picked=True)
     fitted = {one.label: one for one in fit_methods(plan, X, X, Y, folds_of(16, 0), 0)}
     assert set(fitted) == set(plan.labels())
     forms = ("", ", early") if protocol == "paper" else ("",)
@@ -91,7 +90,7 @@ def test_lambda_one_is_ridge_of_one(make_rows):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_missing_targets_are_left_out_of_every_method(make_rows):
-    """A method is fitted to the rows that have a target; what stands for missing values is no matter."""
+    """A method is fitted to the rows that have a target."""
     X, Y = make_rows(24, 3, 2)
     Y[:4, 0] = np.nan
     Y[10, 1] = np.nan

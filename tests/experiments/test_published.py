@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.experiments.methods import LAMBDAS, Ascent, fit_published
+from entangled_kernels.experiments.methods import LAMBDAS, fit_published
 from entangled_kernels.experiments.protocol import folds_of
 
-ASCENT = Ascent(init="identity", n_steps=4, early=True, mixes=(0.0, 1.0), shrinkages=(0.0, 0.5))
 
-
-def dense_fit(X, Y, mix, step, shrinkage, prediction, alpha):
+def dense_fit(X, Y, step, shrinkage, prediction, alpha):
     """Predictor of the kernel of trace one by solving the whole block system."""
     (n, p), m = Y.shape, X.shape[1]
     model = EntangledKernelRidge(
         solver="ascent",
-        alignment_mix=mix,
+        alignment_mix=0.5,
         shrinkage=0.0,
         fit_intercept=False,
         solver_params={"max_iter": step},
@@ -39,19 +37,19 @@ def dense_fit(X, Y, mix, step, shrinkage, prediction, alpha):
 def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
     X, Y = make_rows(14, 3, 2)
     folds = folds_of(14, 0)
-    models = fit_published(X, Y, folds, ASCENT, (prediction,), fixed=1.0)
+    models = fit_published(X, Y, folds, (prediction,), n_steps=4, early=True, fixed=1.0)
     model, fixed = models[prediction, "chosen"], models[prediction, "fixed"]
     variance = np.var(Y, axis=0)
 
-    def held_out(mix, step, shrinkage, alpha):
+    def held_out(step, shrinkage, alpha):
         errors = []
         for train, test in folds:
-            predict = dense_fit(X[train], Y[train], mix, step, shrinkage, prediction, alpha)
+            predict = dense_fit(X[train], Y[train], step, shrinkage, prediction, alpha)
             errors.append(np.mean((Y[test] - predict(X[test])) ** 2 / variance))
         return np.mean(errors)
 
-    grid = list(product((0.0, 1.0), (1, 4), (0.0, 0.5), LAMBDAS[::4]))
-    chosen = (model.candidate.mix, model.candidate.n_steps, model.candidate.shrinkage)
+    grid = list(product((1, 4), (0.25, 0.75), LAMBDAS[::4]))
+    chosen = tuple(model.candidate)
     own = held_out(*chosen, model.alpha)
     assert own <= min(held_out(*candidate) for candidate in grid) * (1 + 1e-6)
     predict = dense_fit(X, Y, *chosen, prediction, model.alpha)
@@ -63,10 +61,9 @@ def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
 def test_rank_and_start(make_rows):
     X, Y = make_rows(12, 3, 2)
     folds = folds_of(12, 0)
-    ascent = Ascent(n_steps=3, mixes=(0.5,), rank=0.5)
-    first = fit_published(X, Y, folds, ascent, seed=1)
-    again = fit_published(X, Y, folds, ascent, seed=1)
-    other = fit_published(X, Y, folds, ascent, seed=2)
+    first, again, other = (
+        fit_published(X, Y, folds, seed=seed, n_steps=3, rank=0.5) for seed in (1, 1, 2)
+    )
     key = ("entangled", "chosen")
     assert set(first) == {key, ("partial_trace", "chosen")}
     np.testing.assert_array_equal(first[key].coef, again[key].coef)

@@ -72,14 +72,13 @@ def test_real_tables_run_and_are_drawn(run_and_draw, name, protocol):
     assert {record.get("rank") for record in results.records} == ranks
     classes = {"class 1", "class 2", "class 3"} if name == "uwave" else {None}
     assert {record.get("task") for record in results.records} == classes
-
-
-def test_lower_ranks_are_those_of_learned_kernels_at_one_size(run_and_draw):
-    results, _ = run_and_draw("uwave", "paper")
-    lower = [record for record in results.records if record["rank"] != "100%"]
-    assert {record["n"] for record in lower} == {8}
-    names = {"EKL", "ptrEKL", "EKL, lambda 1", "ptrEKL, lambda 1"}
-    assert {record["method"] for record in lower} == names
+    # Lower ranks are those of learned kernels, at one size.
+    lower = [record for record in results.records if record.get("rank") in ("60%", "20%")]
+    assert {record["n"] for record in lower} <= {8}
+    learned = {"EKL", "ptrEKL"}
+    assert {record["method"].partition(",")[0] for record in lower} == (
+        learned if name == "uwave" else set()
+    )
 
 
 def test_the_papers_cells_are_settings_that_are_run():

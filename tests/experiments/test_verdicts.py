@@ -1,4 +1,4 @@
-"""Verdicts on made-up results: how often agreement by construction is found, and what is off is caught."""
+"""Verdicts on simulated results: how often a mean of the same distribution agrees."""
 
 import numpy as np
 import pytest

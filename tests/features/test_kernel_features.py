@@ -1,7 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import skew
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.preprocessing import PowerTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import (
@@ -9,13 +11,18 @@ from entangled_kernels import (
     EntangledKernelRidge,
     EvidenceFeatures,
 )
-from entangled_kernels.features.kernel_maps import ColumnPowers
+from entangled_kernels.features.kernel_maps import (
+    POWERS,
+    apply_powers,
+    choose_powers,
+    inverse_root,
+    power_slopes,
+)
 
 
 @parametrize_with_checks(
     [
         EvidenceFeatures(random_state=0),
-        EvidenceFeatures(warp=True, random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -84,8 +91,9 @@ def test_what_is_out_of_reach_counts_as_the_farthest_within(rows, kind, warp):
 def test_warped_features_are_those_of_symmetric_columns(rows):
     X, Y = rows
     X = np.exp(X / np.abs(X).max(axis=0) * 3.0)
-    symmetric = ColumnPowers.of(X, None, np.random.RandomState(0)).apply(X)
-    warped, plain = EvidenceFeatures(warp=True).fit(X, Y), EvidenceFeatures().fit(symmetric, Y)
+    warped = EvidenceFeatures(warp=True).fit(X, Y)
+    symmetric = apply_powers((X - X.mean(axis=0)) / X.std(axis=0), warped.powers_)
+    plain = EvidenceFeatures().fit(symmetric, Y)
     np.testing.assert_allclose(
         warped.transform(X), plain.transform(symmetric), rtol=1e-9, atol=1e-12
     )
@@ -124,3 +132,73 @@ def test_bad_input(rows):
     ):
         with pytest.raises(ValueError, match=message):
             EvidenceFeatures(**settings).fit(X, Y)
+
+
+def test_inverse_root_of_full_and_of_low_rank(rng):
+    F = rng.normal(size=(6, 6))
+    root = inverse_root(F @ F.T)
+    np.testing.assert_allclose(root @ (F @ F.T) @ root, np.eye(6), atol=1e-9)
+    low = F[:, :2] @ F[:, :2].T
+    root = inverse_root(low)
+    np.testing.assert_allclose(root @ root, np.linalg.pinv(low), atol=1e-9)
+    assert not inverse_root(np.zeros((2, 2))).any()
+
+
+@pytest.fixture
+def columns(rng):
+    """A normal column, and three skewed ones, standardised."""
+    normal = rng.normal(size=(200, 4))
+    X = np.exp(normal)
+    X[:, 0], X[:, 2], X[:, 3] = normal[:, 0], 5.0 - X[:, 2], normal[:, 3] ** 2
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def powers_of(U, weight=None):
+    weight = np.ones(len(U)) if weight is None else weight
+    return choose_powers(U, weight, np.random.RandomState(0))
+
+
+def test_columns_become_symmetric(columns):
+    powers = powers_of(columns)
+    before, after = np.abs(skew(columns)), np.abs(skew(apply_powers(columns, powers)))
+    assert before[1:].min() > 1.5
+    assert (after[1:] < 0.4 * before[1:]).all()
+    assert powers[0] == pytest.approx(1.0, abs=0.25)
+
+
+def test_powers_and_values_are_those_of_scikit_learn(columns):
+    """The powers agree to the step between those that are tried."""
+    powers, reference = powers_of(columns), PowerTransformer(standardize=False).fit(columns)
+    expected = np.clip(reference.lambdas_, POWERS[0], POWERS[-1])
+    np.testing.assert_allclose(powers, expected, atol=POWERS[1] - POWERS[0])
+    reference.lambdas_ = powers
+    expected = reference.transform(columns)
+    np.testing.assert_allclose(apply_powers(columns, powers), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_slopes_are_differences(columns):
+    powers, step = powers_of(columns), 1e-6
+    above, below = (apply_powers(columns + sign * step, powers) for sign in (1.0, -1.0))
+    differences = (above - below) / (2.0 * step)
+    np.testing.assert_allclose(power_slopes(columns, powers), differences, rtol=1e-6, atol=1e-8)
+
+
+def test_weights_of_rows_count_in_powers(columns, rng):
+    counts = rng.integers(1, 3, size=len(columns))
+    repeated = powers_of(np.repeat(columns, counts, axis=0))
+    np.testing.assert_array_equal(powers_of(columns, counts * 1.0), repeated)
+
+
+def test_constant_columns_keep_their_values(columns):
+    powers = powers_of(np.column_stack([columns, np.zeros(200)]))
+    assert powers[-1] == 1.0
+    assert np.isfinite(apply_powers(np.full((1, 5), 1e6), powers)).all()
+
+
+def test_powers_of_many_rows_are_chosen_on_some_at_random(rng):
+    """Every other row is skewed, so that rows in order would mislead."""
+    X = np.where(np.arange(8000) % 2, np.exp(rng.normal(size=8000)), rng.normal(size=8000))[:, None]
+    U = (X - X.mean()) / X.std()
+    power, again = powers_of(U)[0], powers_of(rng.permutation(U))[0]
+    assert power == pytest.approx(again, abs=0.25)
+    assert power < 0.9

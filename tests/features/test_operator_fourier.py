@@ -25,7 +25,6 @@ EACH = pytest.mark.parametrize("kind", CASES)
     [
         OperatorFourierFeatures(n_frequencies=5, random_state=0),
         OperatorFourierFeatures("transformable", n_frequencies=5, random_state=0),
-        OperatorFourierFeatures("curl_free", n_frequencies=5, random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

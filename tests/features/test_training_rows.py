@@ -5,8 +5,8 @@ from sklearn.base import BaseEstimator
 
 from entangled_kernels.features.training_rows import (
     distinct_rows,
-    mean_and_scale,
-    standardised_targets,
+    some_rows,
+    standardise,
     training_rows,
 )
 
@@ -15,10 +15,11 @@ def test_rows_without_weight_or_target_are_left_out(rng):
     X, Y = rng.normal(size=(5, 2)), rng.normal(size=(5, 2))
     Y[1], Y[2, 0] = np.nan, np.nan
     feature_map = BaseEstimator()
-    kept, targets, weight = training_rows(feature_map, X, Y, [1.0, 1.0, 2.0, 0.0, 3.0])
+    kept, targets, weight, used = training_rows(feature_map, X, Y, [1.0, 1.0, 2.0, 0.0, 3.0])
     np.testing.assert_array_equal(kept, X[[0, 2, 4]])
     np.testing.assert_array_equal(targets, Y[[0, 2, 4]])
     np.testing.assert_array_equal(weight, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(used, [True, False, True, False, True])
     assert feature_map.n_features_in_ == 2
     assert training_rows(feature_map, X, Y[:, 1], None)[1].shape == (4, 1)
 
@@ -35,36 +36,39 @@ def test_what_cannot_be_used_is_refused(rng):
         training_rows(BaseEstimator(), pd.DataFrame({"a": [1.0], "b": ["x"]}), [1.0], None)
 
 
-def test_known_cells_alone_give_the_units(rng):
+def test_missing_values_do_not_count(rng):
     Y = rng.normal(size=(20, 2)) * [3.0, 0.1] + 5.0
     Y[:4, 0], Y[-3:, 1] = np.nan, np.nan
-    standard = standardised_targets(Y, None)
-    np.testing.assert_array_equal(np.isnan(standard), np.isnan(Y))
-    np.testing.assert_allclose(np.nanmean(standard, axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(np.nanstd(standard, axis=0), 1.0)
+    standard, mean, scale = standardise(Y, np.ones(20))
+    np.testing.assert_allclose(standard * scale + mean, Y)
+    np.testing.assert_allclose(mean, np.nanmean(Y, axis=0))
+    np.testing.assert_allclose(scale, np.nanstd(Y, axis=0))
 
 
-def test_weights_are_repeated_rows(rng):
+@pytest.mark.parametrize("missing", [True, False])
+def test_weights_are_repeated_rows(rng, missing):
     Y, counts = rng.normal(size=(10, 2)), rng.integers(1, 4, size=10)
-    Y[3, 1] = np.nan
-    repeated = np.repeat(Y, counts, axis=0)
-    np.testing.assert_allclose(
-        np.repeat(standardised_targets(Y, counts * 1.0), counts, axis=0),
-        standardised_targets(repeated, None),
-    )
-    complete = np.nan_to_num(Y)
-    for one, other in zip(
-        mean_and_scale(complete, counts * 1.0),
-        mean_and_scale(np.repeat(complete, counts, axis=0), None),
-        strict=True,
-    ):
-        np.testing.assert_allclose(one, other)
+    Y[3, 1] = np.nan if missing else 0.0
+    weighted = standardise(Y, counts * 1.0)
+    repeated = standardise(np.repeat(Y, counts, axis=0), np.ones(counts.sum()))
+    np.testing.assert_allclose(np.repeat(weighted[0], counts, axis=0), repeated[0])
+    for values, expected in zip(weighted[1:], repeated[1:], strict=True):
+        np.testing.assert_allclose(values, expected)
 
 
 def test_constant_columns_keep_their_unit():
     Y = np.column_stack([np.full(4, 0.1), [np.nan, np.nan, 2.0, 2.0], np.full(4, np.nan)])
-    np.testing.assert_allclose(standardised_targets(Y, None)[2:, :2], 0.0, atol=1e-15)
-    np.testing.assert_array_equal(mean_and_scale(np.full((3, 1), 0.1), None)[1], [1.0])
+    standard, _, scale = standardise(Y, np.ones(4))
+    np.testing.assert_allclose(standard[2:, :2], 0.0, atol=1e-15)
+    np.testing.assert_array_equal(scale, 1.0)
+    assert standardise(np.full((3, 1), 0.1), np.ones(3))[2] == 1.0
+
+
+def test_all_rows_are_taken_if_they_are_few():
+    assert some_rows(5, 5, np.random.RandomState(0)).tolist() == [0, 1, 2, 3, 4]
+    drawn = some_rows(50, 7, np.random.RandomState(0))
+    assert len(np.unique(drawn)) == 7
+    assert (np.diff(drawn) > 0).all()
 
 
 @pytest.mark.parametrize("d", [3, 500])

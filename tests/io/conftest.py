@@ -39,7 +39,7 @@ def new_rows(rng, rows):
 
 @pytest.fixture
 def agrees(tmp_path):
-    """Whether an ONNX file agrees with `predict`, in float32 to 1e-5 and in float64 to ``exact``."""
+    """Check that a file agrees with `predict`, to 1e-5 in float32 and ``exact`` in float64."""
 
     def check(model, X, exact=1e-9):
         path = tmp_path / "model.onnx"
@@ -53,7 +53,7 @@ def agrees(tmp_path):
 
 @pytest.fixture
 def same_features(tmp_path):
-    """Whether a file gives what a transformer gives, as predictions with coefficients of one and zero."""
+    """Check that a file computes what a transformer does, by a model that predicts features."""
 
     def check(step, X, exact=1e-10):
         wanted = step.transform(X)

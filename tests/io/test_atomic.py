@@ -87,7 +87,7 @@ def test_only_what_was_abandoned_is_removed(tmp_path):
 
 
 def test_a_writer_at_work_is_left_alone(tmp_path):
-    """What another process may do beside it, looking for abandoned files, does not disturb a writer."""
+    """A search for abandoned files by another process does not disturb a writer."""
     path = tmp_path / "state"
     with atomic_write(path) as file:
         file.write("whole")

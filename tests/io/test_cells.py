@@ -22,6 +22,7 @@ from entangled_kernels.io import (
         ),
         ("a,b\n1,2\nNA,4\n", "row 2, column 'a': the cell is empty"),
         ("a,b\n1,2\n3,1e300\n", r"row 2, column 'b': 1e\+300 is too large"),
+        ("a,b\n1,2\n3,-1e120\n", r"row 2, column 'b': -1e\+120 is too large"),
         ("a,b\n1,2\n3,inf\n", "row 2, column 'b': inf is not finite"),
         ("a,b\n1,2\n3,x\n", "row 2, column 'b': 'x' is no number; do this"),
         (
@@ -114,10 +115,3 @@ def test_all_columns_of_text_are_named_at_once():
         TableError, match=r"row 1, column 'b': 'x' is no number, and .* 'c' \(row 2\)"
     ):
         require_numbers(frame, ["a", "b", "c", "d"], "t.csv")
-
-
-@pytest.mark.parametrize("value", [1e300, -1e120])
-def test_a_number_too_large_is_named_by_row_and_column(value):
-    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, value]})
-    with pytest.raises(TableError, match=r"row 2, column 'b': .* is too large"):
-        require_numbers(frame, ["a", "b"], "t.csv")

@@ -1,4 +1,4 @@
-"""Saved models: the same to the last bit, no code run, and nothing but a whole model file accepted."""
+"""Saved models are the same to the last bit, run no code, and only whole files are accepted."""
 
 import contextlib
 import functools
@@ -18,8 +18,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import kernels
@@ -183,36 +181,14 @@ def saved_bytes():
             return file.read()
 
 
-@given(st.data())
-def test_a_flipped_bit_is_refused(tmp_path_factory, data):
-    content = bytearray(saved_bytes())
-    place = data.draw(st.integers(0, len(content) - 1))
-    content[place] ^= 1 << data.draw(st.integers(0, 7))
-    with pytest.raises(ModelFileError, match=r"is damaged|is not a model file"):
-        load_bytes(tmp_path_factory, content)
-
-
-@given(st.data())
-def test_a_file_cut_short_is_refused(tmp_path_factory, data):
-    content = saved_bytes()
-    length = data.draw(st.one_of(st.integers(0, 80), st.integers(0, len(content) - 1)))
-    with pytest.raises(ModelFileError, match=r"is damaged|is empty"):
-        load_bytes(tmp_path_factory, content[:length])
-
-
-@given(st.binary(max_size=200), st.booleans())
-def test_bytes_put_in_are_refused(tmp_path_factory, extra, at_end):
-    content = saved_bytes()
-    changed = content + extra if at_end else content[:300] + extra + content[300:]
-    if extra:
-        with pytest.raises(ModelFileError, match="is damaged"):
-            load_bytes(tmp_path_factory, changed)
-
-
-def load_bytes(tmp_path_factory, content):
-    path = tmp_path_factory.getbasetemp() / "damaged"
-    path.write_bytes(bytes(content))
-    return load_model(path)
+@pytest.mark.parametrize(
+    "damage", [slice(0, -1), slice(1, None), slice(0, 30), slice(0, 0)], ids=str
+)
+def test_a_damaged_file_is_refused(damage, tmp_path):
+    """`test_sealed.py` has all kinds of damage."""
+    (tmp_path / "model").write_bytes(saved_bytes()[damage])
+    with pytest.raises(ModelFileError, match=r"is damaged|is empty|is not a model file"):
+        load_model(tmp_path / "model")
 
 
 def other_zip():
@@ -259,59 +235,43 @@ def payload():
     return saved_bytes()[len(MAGIC) : -DIGEST].partition(b"\n")[2]
 
 
-def test_the_pieces_make_the_file_again():
-    assert sealed(header(), payload()) == saved_bytes()
+UNTRUSTED = {
+    "system": make_pipeline(FunctionTransformer(os.system)),
+    "clone": FunctionTransformer(func=kernels.clone),
+    "load_model": FunctionTransformer(func=load_model),
+    "system inside a model": EntangledKernelRidge(FunctionTransformer(os.system)),
+}
 
 
-@pytest.mark.parametrize("line", [b"", b"[1]", b"{}", b'"text"', b"\xff", b"null"])
-def test_headers_of_another_kind_are_refused(line, tmp_path):
-    path = tmp_path / "file"
-    body = MAGIC + line + b"\n" + payload()
-    path.write_bytes(body + hashlib.sha256(body).digest())
-    with pytest.raises(ModelFileError, match="it has no header"):
-        load_model(path)
-
-
-def test_newer_format_is_refused(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(format=9, software={"entangled-kernels": "9.9"}), b"unknown"))
-    with pytest.raises(
-        ModelFileError, match=r"format 9, written by entangled-kernels 9\.9.*upgrade"
-    ):
-        load_model(path)
+@pytest.mark.parametrize("name", UNTRUSTED)
+def test_untrusted_functions_are_refused(name, tmp_path):
+    (tmp_path / "file").write_bytes(sealed(header(), skops.io.dumps(UNTRUSTED[name])))
+    words = f"not trusted, so nothing was loaded: .*{name.split()[0]}"
+    with pytest.raises(ModelFileError, match=words):
+        load_model(tmp_path / "file")
 
 
 @pytest.mark.parametrize(
-    "thing",
-    [
-        make_pipeline(FunctionTransformer(os.system)),
-        FunctionTransformer(func=kernels.clone),
-        FunctionTransformer(func=load_model),
-        EntangledKernelRidge(FunctionTransformer(os.system)),
-    ],
-    ids=["system", "function of a known module", "own function", "inside a model"],
+    ("thing", "words"),
+    [(StandardScaler(), "holds a StandardScaler"), (EntangledKernelRidge(), "NotFittedError")],
 )
-def test_untrusted_types_are_refused(thing, tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(), skops.io.dumps(thing)))
-    with pytest.raises(
-        ModelFileError, match=r"not trusted, so nothing was loaded: .*(system|load_model|clone)"
-    ):
-        load_model(path)
+def test_what_is_no_fitted_model_is_not_loaded(thing, words, tmp_path):
+    (tmp_path / "file").write_bytes(sealed(header(), list_arrays(skops.io.dumps(thing))))
+    with pytest.raises(ModelFileError, match=words):
+        load_model(tmp_path / "file")
 
 
-def test_another_object_than_a_model_is_refused(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(), list_arrays(skops.io.dumps(StandardScaler()))))
-    with pytest.raises(ModelFileError, match="holds a StandardScaler"):
-        load_model(path)
-
-
-def test_archive_that_cannot_be_read_names_the_versions(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(software={"numpy": "0.1"}), b"no zip"))
-    with pytest.raises(ModelFileError, match=r"numpy 0\.1 \(here "):
-        load_model(path)
+@pytest.mark.parametrize(
+    ("software", "words"),
+    [
+        ({"numpy": "0.1"}, r"numpy 0\.1 \(here "),
+        ({"numpy": {"a": [1]}}, "cannot be loaded with the software installed here"),
+    ],
+)
+def test_archive_that_cannot_be_read_names_the_versions(software, words, tmp_path):
+    (tmp_path / "file").write_bytes(sealed(header(software=software), b"no zip"))
+    with pytest.raises(ModelFileError, match=words):
+        load_model(tmp_path / "file")
 
 
 @pytest.mark.parametrize(
@@ -329,21 +289,6 @@ def test_a_header_of_wrong_types_is_refused(changes, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(sealed(header(**changes), payload()))
     with pytest.raises(ModelFileError, match="is not a model file"):
-        load_model(path)
-
-
-def test_software_of_odd_types_is_only_text(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(software={"numpy": {"a": [1]}}), b"no zip"))
-    with pytest.raises(ModelFileError, match="cannot be loaded with the software installed here"):
-        load_model(path)
-
-
-def test_a_header_nested_without_end_is_refused(tmp_path):
-    path = tmp_path / "file"
-    body = MAGIC + b"[" * 200_000 + b"]" * 200_000 + b"\n" + payload()
-    path.write_bytes(body + hashlib.sha256(body).digest())
-    with pytest.raises(ModelFileError, match="it has no header"):
         load_model(path)
 
 
@@ -367,22 +312,20 @@ def nested(schema):
     return json.dumps(schema).replace(json.dumps(deep), text)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda schema: json.dumps([schema]),
-        lambda schema: json.dumps(schema | {"__class__": 3}),
-        lambda schema: json.dumps({name: schema[name] for name in schema if name != "content"}),
-        lambda schema: json.dumps(schema | {"content": 7}),
-        nested,
-    ],
-    ids=["a list", "class a number", "no content", "content a number", "nested without end"],
-)
-def test_a_crafted_archive_is_refused(change, tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(), rebuilt(change)))
+CRAFTED = {
+    "a list": lambda schema: json.dumps([schema]),
+    "class a number": lambda schema: json.dumps(schema | {"__class__": 3}),
+    "no content": lambda schema: json.dumps({k: schema[k] for k in schema if k != "content"}),
+    "content a number": lambda schema: json.dumps(schema | {"content": 7}),
+    "nested without end": nested,
+}
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_a_crafted_archive_is_refused(name, tmp_path):
+    (tmp_path / "file").write_bytes(sealed(header(), rebuilt(CRAFTED[name])))
     with pytest.raises(ModelFileError):
-        load_model(path)
+        load_model(tmp_path / "file")
 
 
 def test_an_archive_that_would_expand_without_limit_is_refused(tmp_path):
@@ -404,13 +347,6 @@ def test_a_model_that_compresses_too_well_is_stored_as_it_is(tmp_path, monkeypat
     model = EntangledKernelRidge().fit(X, Y)
     save_model(model, tmp_path / "model")
     assert np.array_equal(load_model(tmp_path / "model").predict(new), model.predict(new))
-
-
-def test_a_model_without_its_fit_is_refused(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(), list_arrays(skops.io.dumps(EntangledKernelRidge()))))
-    with pytest.raises(ModelFileError, match="NotFittedError"):
-        load_model(path)
 
 
 def test_a_stream_is_solved_when_it_is_saved(tmp_path):
@@ -477,15 +413,6 @@ def test_without_skops_the_extra_is_named(tmp_path, monkeypatch):
         save_model(EntangledKernelRidge().fit(X, Y), tmp_path / "model")
 
 
-def test_alignment_survives_a_pickle():
-    X, Y, _ = rows()
-    model = EntangledKernelRidge().fit(X, Y)
-    again = pickle.loads(pickle.dumps(model))
-    assert (
-        again.model_.fit.problem.alignment_terms(again.model_.fit.kernel) == model.alignment_terms_
-    )
-
-
 def test_versions_of_what_is_installed():
     versions = software_versions("skops", "a-package-that-is-not-there")
     assert versions["python"] == platform.python_version()
@@ -522,7 +449,7 @@ def test_every_edited_array_is_refused_with_a_sentence(default_file, tmp_path):
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         arrays = {name: np.load(io.BytesIO(archive.read(name))) for name in names[::4]}
-    assert len(arrays) > 30
+    assert len(arrays) > 20
     for number, (name, values) in enumerate(arrays.items()):
         edits = [values[None] if number % 2 else values[..., None]]
         if values.dtype.kind == "f" and values.size and np.isfinite(values.flat[0]):
@@ -567,7 +494,7 @@ def test_edited_arrays_whose_list_was_edited_too_never_predict_nan(default_file,
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         arrays = {
             name: np.load(io.BytesIO(archive.read(name)))
-            for name in archive.namelist()
+            for name in archive.namelist()[::9]
             if ".npy" in name
         }
     refused = 0

@@ -61,14 +61,3 @@ def test_values_that_are_not_plain_are_refused(tmp_path):
     with pytest.raises(TypeError, match="plain values, got set"):
         ExperimentResults("toy", "A toy", [{"n": {1}}]).save(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_versions_name_what_is_installed():
-    assert {"python", "numpy", "entangled-kernels"} <= set(software_versions("no-such-package"))
-
-
-def test_arrays_by_name():
-    results = example()
-    assert results.array("K") is results.arrays["K"]
-    with pytest.raises(ValueError, match=r"results have no array 'gram'; they have \['K'\]"):
-        results.array("gram")

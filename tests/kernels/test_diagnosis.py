@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entangled_kernels.kernels import EntanglementReport, KrausKernel, entanglement_report
@@ -22,6 +22,7 @@ def test_werner_states_change_verdict_at_one_third(distance):
     assert entanglement_report(above, (2, 2)).entangled is True
 
 
+@settings(max_examples=30)
 @given(dims=dimensions, n_terms=st.integers(1, 5), seed=seeds)
 def test_separable_mixtures_are_never_called_entangled(dims, n_terms, seed):
     rho = separable_mixture(seed, dims, n_terms)
@@ -38,31 +39,7 @@ def test_bound_entanglement_is_silent_in_ppt_and_found_by_realignment(a):
     assert "realignment" in report.verdict
 
 
-def test_ppt_alone_never_decides_beyond_two_by_three():
-    report = entanglement_report(separable_mixture(0, (3, 3), 30), (3, 3))
-    assert report.ppt
-    assert report.entangled is None
-    assert report.verdict.startswith("Undecided")
-    small = entanglement_report(separable_mixture(0, (2, 3), 6), (2, 3))
-    assert small.entangled is False
-    assert "2 x 3" in small.verdict
-
-
-def test_rank_one_kraus_kernel_is_entangled_with_a_readable_report():
-    kernel = KrausKernel(np.eye(2)[None])
-    report = kernel.entanglement()
-    assert report.lowest_eigenvalue == pytest.approx(-0.5)
-    assert report.negativity == pytest.approx(0.5)
-    assert report.separable_share == pytest.approx(0.25)
-    assert report.schmidt_entropy == pytest.approx(np.log(4))
-    assert kernel.negativity() == pytest.approx(0.5)
-    text = repr(report)
-    assert "fails" in text
-    assert "-0.5" in text
-    assert report.verdict in text
-    assert report.verdict.count(".") - report.verdict.count("0.") == 1
-
-
+@settings(max_examples=30)
 @given(m=sizes, p=sizes, scale=st.sampled_from([1e-8, 3.0, 1e8]), seed=seeds)
 def test_units_and_rotations_of_features_and_outputs_change_nothing(m, p, scale, seed):
     rng = np.random.default_rng(seed)
@@ -118,6 +95,7 @@ def test_an_indefinite_matrix_is_refused(D):
         entanglement_report(D, (2, 2))
 
 
+@settings(max_examples=30)
 @given(m=sizes, p=sizes, rank=st.integers(1, 4), seed=seeds)
 def test_rounding_does_not_make_a_matrix_indefinite(m, p, rank, seed):
     """Noise of a thousand rounding errors, beside a D with zero eigenvalues."""
@@ -140,13 +118,6 @@ def test_kernels_of_low_rank_are_reported_on(rng, m, r):
     assert (
         kernel.schmidt_values() > 1e-9 * kernel.schmidt_values()[0]
     ).sum() == report.schmidt_rank
-
-
-def test_a_matrix_without_a_positive_trace_is_refused():
-    with pytest.raises(ValueError, match="positive trace"):
-        entanglement_report(np.zeros((4, 4)), (2, 2))
-    with pytest.raises(ValueError, match="D must have a positive trace to be a kernel, got -4"):
-        entanglement_report(-np.eye(4), (2, 2))
 
 
 def test_single_precision_is_taken_for_what_it_is(rng):

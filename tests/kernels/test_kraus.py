@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 
@@ -18,6 +18,7 @@ from kernels.draws import random_psd, seeds, sizes
 from reference import blocks as reference
 
 
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, seed=seeds)
 def test_identity_kron_T_recovers_the_separable_gram_matrix(p, m, seed):
     rng = np.random.default_rng(seed)
@@ -26,6 +27,7 @@ def test_identity_kron_T_recovers_the_separable_gram_matrix(p, m, seed):
     np.testing.assert_allclose(kernel(X).to_dense(), np.kron(X @ X.T, T), atol=1e-9)
 
 
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, n_operators=st.integers(1, 20), shrink=st.floats(0, 1), seed=seeds)
 def test_ppt_of_D_is_ppt_of_G_with_full_rank_features(p, m, n_operators, shrink, seed):
     rng = np.random.default_rng(seed)
@@ -37,13 +39,7 @@ def test_ppt_of_D_is_ppt_of_G_with_full_rank_features(p, m, n_operators, shrink,
     assert kernel.is_ppt() == is_ppt(G, (len(X), p), tol=1e-10)
 
 
-def test_ppt_of_D_decides_both_ways_in_the_cases_above():
-    rng = np.random.default_rng(0)
-    kraus = rng.normal(size=(3, 2, 3))
-    assert not KrausKernel(kraus).is_ppt()
-    assert KrausKernel(kraus, metric=50 * np.eye(3)).is_ppt()
-
-
+@settings(max_examples=30)
 @given(r=st.integers(1, 3), p=st.integers(1, 3), m=st.integers(1, 12), seed=seeds)
 def test_diagnosis_on_the_span_of_the_operators_is_that_of_D(r, p, m, seed):
     kernel = KrausKernel(np.random.default_rng(seed).normal(size=(r, p, m)))
@@ -117,26 +113,7 @@ def test_compressed_has_as_many_operators_as_the_rank_of_D(rng):
     assert len(with_metric.kraus) == np.linalg.matrix_rank(with_metric.choi) == 5
 
 
-def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="metric must be positive semidefinite"):
-        KrausKernel(np.ones((1, 2, 2)), metric=-np.eye(2))
-    with pytest.raises(ValueError, match="metric must be symmetric"):
-        KrausKernel(np.ones((1, 2, 2)), metric=np.eye(3))
-    with pytest.raises(ValueError, match="X has 3 features"):
-        KrausKernel(np.ones((1, 2, 2)))(np.ones((4, 3)))
-    with pytest.raises(ValueError, match="kraus must be real"):
-        KrausKernel(1j * np.ones((1, 2, 2)))
-    with pytest.raises(ValueError, match="kraus must be finite"):
-        KrausKernel(np.full((1, 2, 2), np.nan))
-
-
-def test_a_zero_kernel_has_no_entanglement_to_speak_of():
-    kernel = KrausKernel(np.zeros((1, 2, 2)))
-    for ask in (kernel.negativity, kernel.partial_transpose_eigenvalues, kernel.nearest_separable):
-        with pytest.raises(ValueError, match="the kernel is zero"):
-            ask()
-
-
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, rank=sizes, seed=seeds)
 def test_entangled_kernels_are_psd_and_have_a_kraus_form(p, m, rank, seed):
     rng = np.random.default_rng(seed)
@@ -167,6 +144,7 @@ def test_features_come_from_the_feature_map(rng):
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, seed=seeds)
 def test_entangled_with_rank_one_T_is_transformable(p, m, seed, symmetric):
     rng = np.random.default_rng(seed)
@@ -180,16 +158,7 @@ def test_entangled_with_rank_one_T_is_transformable(p, m, seed, symmetric):
     np.testing.assert_allclose(transformable.blocks(X, Z), kernel.blocks(X, Z), atol=1e-10 * scale)
 
 
-def test_entangled_and_transformable_example_is_entangled():
-    U = np.random.default_rng(1).normal(size=(6, 6))
-    assert EntangledKernel(U + U.T, np.ones((2, 2))).entanglement().entangled is True
-
-
-def test_transformable_needs_rank_one():
-    with pytest.raises(ValueError, match="T must have rank one"):
-        EntangledKernel(np.eye(4), np.eye(2)).to_transformable()
-
-
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, seed=seeds)
 def test_product_entanglers_are_separable_and_the_tools_say_so(p, m, seed):
     rng = np.random.default_rng(seed)
@@ -221,10 +190,3 @@ def test_the_identity_entangler_is_kept_in_few_operators():
     np.testing.assert_allclose(
         kernel.to_kraus().choi, np.kron(np.eye(3), np.ones((4, 4))), atol=1e-12
     )
-
-
-def test_errors_of_entangled_kernels_name_the_argument():
-    with pytest.raises(ValueError, match="U has shape"):
-        EntangledKernel(np.eye(5), np.eye(2))
-    with pytest.raises(ValueError, match="T must be positive semidefinite, but has eigenvalue -1"):
-        EntangledKernel(np.eye(4), np.diag([1.0, -1.0]))

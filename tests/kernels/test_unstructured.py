@@ -46,29 +46,6 @@ def test_operator_sees_the_features(rng):
     np.testing.assert_allclose(mapped.diag(X), plain.diag(features.transform(X)))
 
 
-def test_positivity_is_promised_by_the_maker_only():
-    assert not PartialTraceKernel(lopsided, n_outputs=2).guaranteed_psd
-    assert PartialTraceKernel(lopsided, n_outputs=2, guaranteed_psd=True).guaranteed_psd
-
-
-def test_errors_name_the_argument():
-    with pytest.raises(TypeError, match="operator must be callable"):
-        PartialTraceKernel(np.eye(4), n_outputs=2)
-    with pytest.raises(ValueError, match=r"gave shape \(1, 1, 3, 3\) for one pair"):
-        PartialTraceKernel(lambda A, B: np.zeros((len(A), len(B), 3, 3)), n_outputs=2).blocks(
-            np.ones((2, 2))
-        )
-    with pytest.raises(
-        ValueError, match=r"gave shape \(4, 4\) for one pair of points, but must give"
-    ):
-        PartialTraceKernel(lambda A, B: np.eye(4), n_outputs=2).blocks(np.ones((2, 2)))
-
-
-def test_there_is_at_least_one_output():
-    with pytest.raises(ValueError, match="n_outputs must be a whole number of at least 1, got 0"):
-        PartialTraceKernel(lambda Phi, Psi: Phi, 0)
-
-
 def gram_schmidt_values(kernel, X):
     return operator_schmidt(kernel(X).to_dense(), (len(X), kernel.n_outputs)).values
 
@@ -109,19 +86,6 @@ def test_separable_and_transformable():
     np.testing.assert_allclose(transformable.blocks(X), separable.blocks(X), atol=1e-12)
     values = gram_schmidt_values(transformable, X)
     assert values[1] < 1e-12 * values[0]
-
-
-def test_errors_of_maps_name_the_argument():
-    with pytest.raises(ValueError, match="maps must be a list with one transformation per output"):
-        TransformableKernel("rbf", [])
-    with pytest.raises(ValueError, match="maps must be finite"):
-        TransformableKernel("rbf", [np.full((2, 2), np.nan)])
-    with pytest.raises(
-        ValueError, match="sigma must be positive semidefinite, but has eigenvalue -1"
-    ):
-        TransformableKernel.exponential(np.diag([1.0, -1.0]))
-    with pytest.raises(ValueError, match=r"maps\(X\) must be a matrix with one point per row"):
-        TransformableKernel("rbf", [lambda X: X[:, 0]])(np.ones((3, 2)))
 
 
 def gaussian_hessian(delta, gamma, step=1e-3):
@@ -170,15 +134,3 @@ def test_fields_have_no_curl_or_no_divergence(rng):
         assert np.abs(off).max() <= 1e-6 * np.abs(J).max()
         other = np.trace(J) if isinstance(kernel, CurlFreeKernel) else J - J.T
         assert np.abs(other).max() > 1e-2 * np.abs(J).max()
-
-
-def test_bad_parameters():
-    with pytest.raises(ValueError, match="n_outputs must be at least 2: on a line"):
-        DivergenceFreeKernel(1)
-    with pytest.raises(ValueError, match="n_outputs must be a whole number"):
-        CurlFreeKernel(0)
-    with pytest.raises(ValueError, match="gamma must be a positive number, got -1"):
-        CurlFreeKernel(2, gamma=-1)
-    with pytest.raises(ValueError, match="X must have one column for each of 2 outputs, got 3"):
-        CurlFreeKernel(2).blocks(np.zeros((1, 3)))
-    assert repr(CurlFreeKernel(2)) == "CurlFreeKernel(2, gamma=1)"

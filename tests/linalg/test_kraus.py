@@ -7,7 +7,6 @@ from entangled_kernels.linalg import (
     choi_from_kraus,
     kraus_from_choi,
     kraus_from_entangler,
-    operator_schmidt,
     psd_factor,
     separable_kraus,
 )
@@ -70,16 +69,6 @@ def test_separable_kraus_gives_the_identity_kron_T(p, m, seed, dtype):
     )
 
 
-@given(p=sizes, m=sizes, seed=seeds)
-def test_product_entangler_has_one_schmidt_value(p, m, seed):
-    rng = np.random.default_rng(seed)
-    B, C, V = rng.normal(size=(p, p)), rng.normal(size=(m, m)), rng.normal(size=(p, p))
-    D = choi_from_kraus(kraus_from_entangler(np.kron(B, C), V @ V.T, m))
-    np.testing.assert_allclose(D, np.kron(C.T @ C, B @ V @ V.T @ B.T), atol=1e-9)
-    values = operator_schmidt(D, (m, p)).values
-    assert (values[1:] < 1e-12 * values[0]).all()
-
-
 def test_stacks_share_the_largest_rank():
     kraus = np.stack([random_kraus(seed, 3, 2, 4) for seed in range(5)])
     kraus[0, 1:] = 0
@@ -91,20 +80,20 @@ def test_stacks_share_the_largest_rank():
     np.testing.assert_allclose(choi_from_kraus(back), D, atol=1e-12)
 
 
-def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="T must be positive semidefinite, but has eigenvalue -1"):
-        psd_factor(np.diag([1.0, -1.0]))
-    with pytest.raises(ValueError, match="T must be symmetric"):
-        psd_factor(np.triu(np.ones((2, 2))))
-    with pytest.raises(ValueError, match="T must be a square matrix"):
-        psd_factor(np.ones((2, 3)))
-    with pytest.raises(ValueError, match="D must be positive semidefinite"):
-        kraus_from_choi(-np.eye(4), 2)
-    with pytest.raises(ValueError, match="D must be symmetric"):
-        kraus_from_choi(np.triu(np.ones((4, 4))), 2)
-    with pytest.raises(ValueError, match="n_outputs=3"):
-        kraus_from_choi(np.eye(4), 3)
-    with pytest.raises(ValueError, match="n_features=3"):
-        kraus_from_entangler(np.eye(4), np.eye(2), 3)
-    with pytest.raises(ValueError, match="kraus must have shape"):
-        choi_from_kraus(np.eye(2))
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: psd_factor(np.diag([1.0, -1.0])),
+            "T must be positive semidefinite.*eigenvalue -1",
+        ),
+        (lambda: psd_factor(np.triu(np.ones((2, 2)))), "T must be symmetric"),
+        (lambda: psd_factor(np.ones((2, 3))), "T must be a square matrix"),
+        (lambda: kraus_from_choi(-np.eye(4), 2), "D must be positive semidefinite"),
+        (lambda: kraus_from_choi(np.triu(np.ones((4, 4))), 2), "D must be symmetric"),
+        (lambda: kraus_from_choi(np.eye(4), 3), "n_outputs=3"),
+    ],
+)
+def test_errors_name_the_argument(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

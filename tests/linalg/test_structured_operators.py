@@ -7,7 +7,6 @@ from entangled_kernels.linalg import (
     KroneckerOperator,
     LowRankKroneckerOperator,
     LowRankOperator,
-    SumOfKroneckersOperator,
     is_identity,
     multiple_of_identity,
 )
@@ -87,28 +86,6 @@ def test_low_rank_products_form_nothing_of_the_size_of_the_matrix(rng, build):
         expected = np.einsum("top,tpc->oc", row, V.reshape(n, 5, 2))
         np.testing.assert_allclose(product[5 * i : 5 * i + 5], expected, rtol=1e-9, atol=1e-9)
     assert operator.diagonal_blocks().shape == (n, 5, 5)
-
-
-def test_low_rank_kronecker_forms_its_gram_matrix_when_asked(rng):
-    Phi, Psi = rng.normal(size=(N, 2)), rng.normal(size=(T_, 2))
-    operator = LowRankKroneckerOperator(Phi, Psi, np.eye(P))
-    np.testing.assert_array_equal(operator.gram, Phi @ Psi.T)
-    assert operator.gram is not operator.gram
-
-
-def test_a_sum_of_one_kronecker_product_is_that_product(rng):
-    K, T = rng.normal(size=(N, T_)), rng.normal(size=(P, P))
-    one = SumOfKroneckersOperator(K[None], T[None])
-    np.testing.assert_allclose(one.to_dense(), KroneckerOperator(K, T).to_dense())
-
-
-def test_low_rank_operator_is_the_product_of_its_factors(rng):
-    Phi, Psi, Q = rng.normal(size=(N, 4)), rng.normal(size=(T_, 4)), rng.normal(size=(4 * P, 2))
-    operator = LowRankOperator(Phi, Psi, Q, P)
-    left, right = operator.factor_rows(Phi), operator.factor_rows(Psi)
-    assert left.shape == (N, P, 2)
-    np.testing.assert_allclose(left.reshape(-1, 2), np.kron(Phi, np.eye(P)) @ Q)
-    np.testing.assert_allclose(operator.to_dense(), left.reshape(-1, 2) @ right.reshape(-1, 2).T)
 
 
 def test_low_rank_operator_without_any_rank(rng):

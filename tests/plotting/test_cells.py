@@ -76,7 +76,7 @@ def test_decimals_of_a_column_have_the_same_length():
 )
 def test_best_of_a_row(row, best, places):
     table = Table(["name", "a", "b", "c"], [row], best=best)
-    assert table._best_places(row) == places
+    assert table._best_columns(row) == places
     html = html_of(table)
     # Told by a sign, by a word for screen readers and by weight, not by colour alone.
     assert html.count('<span aria-hidden="true">★</span>') == len(places)
@@ -89,8 +89,8 @@ def test_best_of_a_row(row, best, places):
     [
         ({"rows": [["x"]]}, "row 0 must have 2 cells"),
         ({"best": "least"}, "best must be 'min', 'max' or None"),
-        ({"best_among": ["c"]}, "best_among must hold names or places of columns, got 'c'"),
-        ({"best_among": [2]}, "best_among must hold names or places of columns, got 2"),
+        ({"best_among": ["c"]}, "best_among must hold names or positions of columns, got 'c'"),
+        ({"best_among": [2]}, "best_among must hold names or positions of columns, got 2"),
         ({"row_headers": 3}, "row_headers must lie between 0 and 2"),
     ],
 )
@@ -111,7 +111,7 @@ MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u206
 
 
 def test_every_control_character_and_mark_of_direction_is_shown():
-    for code in range(0x110000):
+    for code in range(0x10000):
         sign = chr(code)
         hidden = unicodedata.category(sign) == "Cc" or sign in MARKS
         assert (visible(sign) != sign) == hidden, hex(code)
@@ -124,9 +124,9 @@ def test_pages_show_what_is_hidden_and_read_nothing_as_markup():
     assert "<p>{{ 7 * 7 }} \\u202e</p>" in page.html()
 
 
-@pytest.mark.parametrize("sign", ["\x1b", "\x9b", "\x00", *MARKS])
-def test_no_part_of_a_page_holds_them_raw(sign):
-    text = f"name{sign}1"
+def test_no_part_of_a_page_holds_them_raw():
+    signs = f"\x1b\x9b\x00{MARKS}"
+    text = f"name{signs}1"
     page = Report(text, text, footer=text)
     page.section(text)
     page.text(text)
@@ -139,8 +139,8 @@ def test_no_part_of_a_page_holds_them_raw(sign):
         b"\x89PNG\r\n\x1a\n" + bytes(8) + (1).to_bytes(4, "big") * 2, caption=text, alt=text
     )
     html = page.html()
-    assert sign not in html
-    assert html.count(visible(sign)) >= 15
+    assert not set(signs) & set(html)
+    assert html.count(visible(signs)) >= 15
 
 
 def test_words_are_found_as_words():

@@ -39,6 +39,7 @@ def draw_all(model, search, digits, results):
 def test_every_display_has_a_title_names_its_axes_and_can_be_saved(
     model, search, digits, results, tmp_path
 ):
+    before = dict(mpl.rcParams)
     for display in draw_all(model, search, digits, results):
         name = type(display).__name__
         axes = display.axes_ if hasattr(display, "axes_") else [display.ax_]
@@ -46,11 +47,6 @@ def test_every_display_has_a_title_names_its_axes_and_can_be_saved(
         assert axes[0].get_title() or display.figure_.get_suptitle(), name
         assert axes[0].get_xlabel(), name
         display.figure_.savefig(tmp_path / f"{name}.png")
-
-
-def test_settings_of_matplotlib_stay_as_they_were(model, search, digits, results):
-    before = dict(mpl.rcParams)
-    draw_all(model, search, digits, results)
     assert dict(mpl.rcParams) == before
 
 

@@ -4,7 +4,6 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge
-from entangled_kernels.io import ExperimentResults
 from entangled_kernels.kernels import KrausKernel, SeparableKernel
 from entangled_kernels.plotting import GramDisplay
 
@@ -62,19 +61,6 @@ def test_kernels_that_were_not_learned(make_rows):
     np.testing.assert_allclose(GramDisplay.from_estimator(model, X).gram, kernel(X).to_dense())
 
 
-def test_from_results(rng):
-    G = rng.normal(size=(6, 6))
-    results = ExperimentResults(
-        "digits", "Digits", [], arrays={"gram": G, "labels": np.array(["a", "b", "b"])}
-    )
-    display = GramDisplay.from_results(results, n_outputs=2)
-    np.testing.assert_array_equal(display.gram, G)
-    assert list(display.labels) == ["a", "b", "b"]
-    del results.arrays["gram"]
-    with pytest.raises(ValueError, match=r"no array 'gram'; they have \['labels'\]"):
-        GramDisplay.from_results(results, n_outputs=2)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -86,7 +72,7 @@ def test_from_results(rng):
         ({"gram": np.eye(4), "n_outputs": 2, "names": ["a"]}, "names must hold 2 names"),
         (
             {"gram": np.eye(4), "n_outputs": 2, "zoom": [(0, 2)]},
-            "zoom must hold pairs of samples from 0 to 1",
+            "zoom must be pairs of samples from 0 to 1",
         ),
         ({"gram": np.eye(4), "n_outputs": 2, "zoom": "all"}, "zoom must be 'auto', None or pairs"),
     ],
@@ -102,7 +88,3 @@ def test_errors_of_from_estimator(model, digits):
         GramDisplay.from_estimator(model, X, labels[:-1])
     with pytest.raises(ValueError, match="y must hold one label per sample"):
         GramDisplay.from_estimator(model, X, np.ones((15, 3)))
-    with pytest.raises(ValueError, match="order must be 'class', 'given' or places"):
-        GramDisplay.from_estimator(model, X, labels, order="random")
-    with pytest.raises(ValueError, match="order must hold places of samples from 0 to 14"):
-        GramDisplay.from_estimator(model, X, labels, order=[15])

@@ -31,12 +31,6 @@ def test_cells_are_the_information_in_the_order_shown(search):
     assert written == [f"{100 * value:.0f}" for value in expected[inside]]
 
 
-def test_a_search_shows_the_information_of_its_average(search):
-    display = InformationDisplay.from_estimator(search)
-    np.testing.assert_array_equal(display.information, search.information_)
-    assert not np.array_equal(search.information_, search.best_estimator_.information_)
-
-
 def test_names_are_those_of_the_table(make_rows):
     X, Y = make_rows(20, 3, 2)
     frame = pd.DataFrame(Y, columns=["zinc", "tin"])
@@ -67,7 +61,7 @@ def test_errors_name_the_argument(make_rows):
         ValueError, match=r"information must be a square matrix, got shape \(1, 2\)"
     ):
         InformationDisplay([[1.0, 0.5]])
-    with pytest.raises(ValueError, match="names must hold 2 names, one for each target, got 1"):
+    with pytest.raises(ValueError, match="names must be 2 names, one for each target, got 1"):
         InformationDisplay(np.eye(2), ["a"])
     X, Y = make_rows(20, 3, 2)
     with pytest.raises(TypeError, match="model must be an EntangledKernelRidge, or a search"):

@@ -4,7 +4,6 @@ from matplotlib.colors import to_rgba
 from sklearn.model_selection import GridSearchCV
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.io import ExperimentResults
 from entangled_kernels.plotting import ProjectionDisplay
 from entangled_kernels.plotting.display import BLUE
 
@@ -49,19 +48,6 @@ def test_many_tasks_fill_several_rows(rng):
     assert len({round(ax.get_position().y0, 3) for ax in display.axes_}) == 3
 
 
-def test_from_results(model, digits):
-    Z = model.project(digits[0])
-    arrays = {"Z_train": Z, "y_train": digits[1], "Z_test": Z[:5], "y_test": digits[1][:5]}
-    display = ProjectionDisplay.from_results(
-        ExperimentResults("digits", "Digits", [], arrays=arrays)
-    )
-    np.testing.assert_array_equal(display.Z_test, Z[:5])
-    with pytest.raises(ValueError, match="no array 'Z_test'"):
-        ProjectionDisplay.from_results(
-            ExperimentResults("d", "D", [], arrays={"Z_train": Z, "y_train": digits[1]})
-        )
-
-
 Z = np.zeros((4, 2, 2))
 
 
@@ -86,7 +72,7 @@ def test_a_search_says_which_candidate_it_chose(make_rows):
     settings = {"cv": 2, "alphas": [1.0], "random_state": 0}
     plain = EntangledKernelRidgeCV(None, **settings, param_grid={"shrinkage": (1.0,)}).fit(X, Y)
     message = (
-        r"the candidate that the search chose \(.*shrinkage=1.0.*\) has 0 coordinates .* rank=2"
+        r"the candidate that the search chose \(.*shrinkage=1.0.*\) has 0 coordinates.* rank=2"
     )
     with pytest.raises(ValueError, match=message):
         ProjectionDisplay.from_estimator(plain, X, Y)

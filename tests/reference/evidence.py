@@ -26,8 +26,11 @@ def mean_log_density(X, Y, theta, shape, squares=False):
     return np.mean(values)
 
 
-def process_prediction(X, y, X_new, theta, low, high):
-    """Predictions of an exponential, linear and quadratic process; squares see columns from low to high."""
+def process_prediction(X, y, X_new, theta, low, high, weight=1.0):
+    """Predictions of an exponential, linear and quadratic process.
+
+    The squares get columns that are clipped to the range from low to high.
+    """
     c3, noise = np.exp(theta[[2, 3]])
     without = theta.copy()
     without[2] = -np.inf
@@ -37,4 +40,4 @@ def process_prediction(X, y, X_new, theta, low, high):
         inner = (np.clip(A, low, high) / relative) @ (B / relative).T
         return kernel(without, "exponential", True, A, B) + c3 * inner**2
 
-    return values(X_new, X) @ np.linalg.solve(values(X, X) + noise * np.eye(len(X)), y)
+    return values(X_new, X) @ np.linalg.solve(values(X, X) + noise / weight * np.eye(len(X)), y)

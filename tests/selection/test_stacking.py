@@ -6,23 +6,23 @@ from scipy.optimize import minimize
 
 from entangled_kernels.selection.stacking import (
     FAR,
-    HeldOutErrors,
     candidate_weights,
-    choose,
-    draw_in,
+    choose_candidate,
+    model_shares,
+    outlier_factors,
     simplex_shares,
 )
 
 
 @given(st.integers(1, 6), st.integers(0, 10**6), st.sampled_from([0.0, 0.1, 1.0]))
-def test_shares_are_the_least_of_the_pulled_form_on_the_simplex(K, seed, pull):
+def test_shares_minimise_the_penalised_form_on_the_simplex(K, seed, penalty):
     A, even = np.random.default_rng(seed).normal(size=(8, K)), np.full(K, 1.0 / K)
     G = A.T @ A
 
     def loss(w):
-        return w @ G @ w + pull * np.diag(G).min() * np.sum((w - even) ** 2)
+        return w @ G @ w + penalty * np.diag(G).min() * np.sum((w - even) ** 2)
 
-    found = simplex_shares(G, pull)
+    found = simplex_shares(G, penalty)
     assert found.min() >= 0.0
     assert found.sum() == pytest.approx(1.0)
     whole = {"type": "eq", "fun": lambda w: w.sum() - 1.0}
@@ -35,52 +35,44 @@ def test_models_that_are_alike_share_evenly_and_perfect_ones_take_all():
     np.testing.assert_array_equal(simplex_shares(np.diag([0.0, 1.0, 0.0]), 0.1), [0.5, 0.0, 0.5])
 
 
-def errors_of(rng, K, n, q, by_target):
-    values = rng.normal(size=(K, 2 * n, q)) * np.linspace(1.0, 2.0, K)[:, None, None]
-    return HeldOutErrors(
-        values, rng.uniform(0.5, 1.0, size=2 * n), np.tile(np.arange(n), 2), by_target
-    )
+def errors_of(rng, K, n, q):
+    scale = np.linspace(1.0, 2.0, K)[:, None, None]
+    return rng.normal(size=(K, n, q)) * scale, rng.uniform(0.5, 1.0, size=n)
 
 
 @pytest.mark.parametrize("by_target", [True, False])
-def test_rows_without_a_say_have_none(rng, by_target):
-    errors = errors_of(rng, 3, 12, 2, by_target)
-    without = np.array([1, 5])
-    kept = ~np.isin(errors.row, without)
-    fewer = HeldOutErrors(errors.values[:, kept], errors.weight[kept], errors.row[kept], by_target)
-    assert fewer.shares().shape == (3, 2 if by_target else 1)
-    changed = errors.values.copy()
-    changed[:, ~kept] *= 100.0
-    loud = HeldOutErrors(changed, errors.weight, errors.row, by_target)
-    np.testing.assert_allclose(loud.shares(without), fewer.shares(), rtol=1e-9)
-    assert not np.allclose(loud.shares(), fewer.shares())
+def test_missing_targets_do_not_count(rng, by_target):
+    errors, weight = errors_of(rng, 3, 20, 3)
+    errors[:, :, 2] = np.nan
+    shares = model_shares(errors, weight, by_target=by_target)
+    assert shares.shape == (3, 3 if by_target else 1)
+    present = model_shares(errors[..., :2], weight, by_target=by_target)
+    np.testing.assert_allclose(shares[:, : present.shape[1]], present, rtol=1e-9)
 
 
 @pytest.mark.parametrize("by_target", [True, False])
-def test_missing_targets_have_no_say(rng, by_target):
-    errors = errors_of(rng, 3, 10, 3, by_target)
-    values = errors.values.copy()
-    values[:, :, 2] = np.nan
-    missing = HeldOutErrors(values, errors.weight, errors.row, by_target)
-    own = HeldOutErrors(values[..., :2], errors.weight, errors.row, by_target)
-    np.testing.assert_allclose(
-        missing.shares()[:, : own.shares().shape[1]], own.shares(), rtol=1e-9
-    )
+def test_weights_are_repeated_errors(rng, by_target):
+    errors, _ = errors_of(rng, 3, 20, 2)
+    counts = rng.integers(0, 3, size=20)
+    shares = model_shares(errors, counts * 1.0, by_target=by_target)
+    repeated = np.repeat(errors, counts, axis=1)
+    expected = model_shares(repeated, np.ones(counts.sum()), by_target=by_target)
+    np.testing.assert_allclose(shares, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_a_row_that_all_models_miss_does_not_decide(rng):
-    """One model is better on every ordinary row, the other by a little on a row that both miss by far."""
+def test_an_outlier_does_not_decide(rng):
+    """One model is better on ordinary rows, the other is slightly better on an outlier."""
     noise = rng.normal(size=60)
-    values = np.stack([0.5 * noise, noise])[:, :, None]
-    ordinary = HeldOutErrors(values, np.ones(60), np.arange(60), False).shares()[0, 0]
-    values[:, 0, 0] = [100.0, 98.0]
-    assert HeldOutErrors(values, np.ones(60), np.arange(60), False).shares()[0, 0] > ordinary - 0.1
+    errors = np.stack([0.5 * noise, noise])[:, :, None]
+    ordinary = model_shares(errors, np.ones(60), by_target=False)[0, 0]
+    errors[:, 0, 0] = [100.0, 98.0]
+    assert model_shares(errors, np.ones(60), by_target=False)[0, 0] > ordinary - 0.1
 
 
-def test_far_rows_are_drawn_in_to_so_many_deviations(rng):
+def test_outliers_are_scaled_to_so_many_deviations(rng):
     typical = np.abs(rng.normal(size=(2, 2001)))
     typical[0, 7] = 1e6
-    factors = draw_in(typical, np.ones_like(typical))
+    factors = outlier_factors(typical, np.ones_like(typical))
     assert factors[0, 7] * 1e6 == pytest.approx(FAR, rel=0.1)
     assert np.all(factors[1] == 1.0)
 
@@ -101,6 +93,6 @@ def test_candidates_weigh_by_the_likelihood_of_their_errors(rng):
 
 def test_of_candidates_as_good_as_the_best_the_first_is_chosen():
     errors = np.array([[1.0, 0.5, 0.50001], [1.2, 0.7, 0.7]])
-    assert choose(errors[:, ::-1]) == 0
-    assert choose(errors) == 1
-    assert choose(np.array([[0.58, 0.5], [0.72, 0.7]]), one_se=True) == 0
+    assert choose_candidate(errors[:, ::-1]) == 0
+    assert choose_candidate(errors) == 1
+    assert choose_candidate(np.array([[0.58, 0.5], [0.72, 0.7]]), one_se=True) == 0

@@ -34,7 +34,7 @@ from .penalties import (
     graph_output_kernel,
 )
 from .problem import KernelPart, Problem, Result, alpha_unit, diagonalise, reduce_problem
-from .solvers import SOLVERS, Point, Solution, certify, solve_convex
+from .solvers import SOLVERS, Point, certify, solve_convex
 
 __all__ = [
     "PENALTIES",
@@ -53,7 +53,6 @@ __all__ = [
     "Problem",
     "Result",
     "Schatten",
-    "Solution",
     "alpha_unit",
     "certify",
     "diagonalise",

@@ -1,8 +1,8 @@
-"""Nonlinear vector autoregression: Hadamard and additive operator-valued kernels of past windows."""
+"""Nonlinear vector autoregression: Hadamard and additive operator-valued kernels of windows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
@@ -50,17 +50,10 @@ def lag_windows(series: Array, lags: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class AdditiveModel:
-    """f_s(x) = sum_j weights_js sum_l k(x_j, x_lj) C_ls + intercept_s, k(u, v) = exp(-gamma |u - v|^2).
+    """f_s(x) = sum_j weights_js sum_l exp(-gamma |x_j - x_lj|^2) C_ls + intercept_s.
 
-    Attributes
-    ----------
-    windows : ndarray of shape (n, p, lags)
-        Training windows.
-    C : ndarray of shape (n, p)
-    weights : ndarray of shape (p, p)
-        T_j[s, s] in row j and column s, over the scale of kernel j.
-    intercept : ndarray of shape (p,)
-    gamma : float
+    ``windows`` (n, p, lags) are those of training; ``weights`` (p, p) have T_j[s, s] over the scale
+    of kernel j in row j and column s.
     """
 
     windows: Array
@@ -103,10 +96,9 @@ def learn_additive(
     max_iter: int,
     tol: float,
 ) -> tuple[AdditiveModel, Result]:
-    """Learn weights by target of one Gaussian kernel for every variable.
+    """Learn weights by target of one Gaussian kernel for every variable, as `learn_diagonal` does.
 
-    With ``norm`` 1 every target gets few variables. Parameters are those of
-    `learn_diagonal`, and so is the cost.
+    With ``norm`` 1 every target gets few variables.
     """
     parts = [
         KernelPart(np.asarray(rbf_kernel(windows[:, j], gamma=gamma)))
@@ -122,13 +114,8 @@ def learn_additive(
 class HadamardGram(Gram):
     """The Gram matrix of B_ij k(x, z) h(x_i, z_j), linear in B, a stack (1, p, p).
 
-    Attributes
-    ----------
-    targets : ndarray of shape (n, p)
-    K : ndarray of shape (n, n)
-        Gram matrix of k between rows.
-    features : ndarray of shape (n, p, r)
-        h(x_ti, x_lj) = sum_a features[t, i, a] features[l, j, a].
+    ``K`` (n, n) is the Gram matrix of k between rows, and ``features`` (n, p, r) give
+    h(x_ti, x_lj) = sum_a features[t, i, a] features[l, j, a].
 
     Notes
     -----
@@ -157,7 +144,7 @@ class HadamardGram(Gram):
         return np.asarray(0.5 * (S + S.T))[None]
 
     def preconditioner(self, L: Array) -> Preconditioner:
-        """The inverse root of K kron (B h) + alpha I, with the mean of h; its rest goes to the ridge."""
+        """The inverse root of K kron (B h) + alpha I with the mean of h, and a larger ridge."""
         mean = self.features.mean(axis=0)  # (p, r)
         levels, V = eigh(L[0] * (mean @ mean.T))
         values, U = eigh(self.K)
@@ -168,16 +155,10 @@ class HadamardGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class HadamardModel:
-    """h_i(x) = sum_lj B_ij exp(-gamma |x - x_l|^2) exp(-output_gamma |x_i - x_lj|^2) C_lj + intercept_i.
+    """The sum over l and j of B_ij k(x, x_l) h(x_i, x_lj) C_lj, plus intercept_i, for target i.
 
-    Attributes
-    ----------
-    windows : ndarray of shape (n, p, lags)
-        Training windows.
-    C : ndarray of shape (n, p)
-    B : ndarray of shape (p, p)
-    intercept : ndarray of shape (p,)
-    gamma, output_gamma : float
+    k(x, z) = exp(-gamma |x - z|^2) between ``windows`` (n, p, lags) of training and new ones, and
+    h(u, v) = exp(-output_gamma |u - v|^2) between the pasts of two variables.
     """
 
     windows: Array
@@ -232,15 +213,7 @@ class HadamardModel:
 def hadamard_gram(
     windows: Array, targets: Array, alpha: float, gamma: float, output_gamma: float
 ) -> HadamardGram:
-    """The Gram matrix of B_ij exp(-gamma |x - z|^2) exp(-output_gamma |x_i - z_j|^2) on rows.
-
-    Parameters
-    ----------
-    windows : ndarray of shape (n, p, lags)
-        The past of every variable in every row.
-    targets : ndarray of shape (n, p)
-    alpha, gamma, output_gamma : float
-    """
+    """The Gram matrix of B_ij exp(-gamma |x - z|^2) exp(-output_gamma |x_i - z_j|^2) on windows."""
     n, p, lags = windows.shape
     K = rbf_kernel(windows.reshape(n, p * lags), gamma=gamma)
     features = pivoted_features(windows.reshape(n * p, lags), output_gamma).reshape(n, p, -1)
@@ -281,16 +254,15 @@ def learn_hadamard(
     mean = targets.mean(axis=0)
     gram = hadamard_gram(windows, targets - mean, alpha, gamma, output_gamma)
     p = len(mean)
-    solution = solve_convex(
-        gram, penalty.build(p, p), np.eye(p)[None], solver="dual", max_iter=max_iter, tol=tol**2
+    found = solve_convex(
+        gram, penalty.build(p, p), np.eye(p)[None], solver="dual", max_iter=max_iter, tol=tol * tol
     )
-    point = solution.point
-    result = Result(point.C, point.L, np.ones(1), mean, witness=point.witness, **solution.outcome)
-    return HadamardModel(windows, point.C, point.L[0], mean, gamma, output_gamma), result
+    found = replace(found, intercept=mean)
+    return HadamardModel(windows, found.C, found.L, mean, gamma, output_gamma), found
 
 
 def pivoted_features(points: Array, gamma: float, error: float = FEATURE_ERROR) -> Array:
-    """Features (n, r) whose products are exp(-gamma |x - z|^2) on these points, by pivoted Cholesky.
+    """Features (n, r) with the products exp(-gamma |x - z|^2), by pivoted Cholesky.
 
     Time n r^2, with few r: the eigenvalues of a Gaussian kernel in few dimensions fall faster than
     any power.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
+from scipy.sparse.csgraph import connected_components
 
-from ..linalg import Array, rank_tolerance
-from .problem import Problem, check_psd, compress
+from ..linalg import Array, Index, rank_tolerance
+from .problem import Problem, Result, check_psd, compress, store_rows
 
 __all__ = [
     "Gram",
@@ -20,7 +21,9 @@ __all__ = [
     "Preconditioner",
     "SummedGram",
     "WeightedGram",
+    "eigh_by_groups",
     "missing_gram",
+    "related_targets",
     "solve_psd",
 ]
 
@@ -107,7 +110,7 @@ class Gram:
         return C, float(np.vdot(left, left)) / (2 * self.alpha)
 
     def curvature(self, L: Array, C: Array) -> Array:
-        """Diagonal of the Hessian of y^T (G_L + alpha I)^-1 y / 2, (m, k, k), in the eigenbases of L.
+        """Diagonal of the Hessian of y^T (G_L + alpha I)^-1 y / 2, (m, k, k), in eigenbases of L.
 
         For matrices of size one, k = 1, it may be the whole Hessian (m, m). Zero is allowed: it
         only makes the factor solver slower.
@@ -149,12 +152,7 @@ def solve_psd(
 class KroneckerGram(Gram):
     """K kron L for one L, a stack (1, k, k), with the rows rotated so that K is diagonal.
 
-    Attributes
-    ----------
-    targets : ndarray of shape (q, k)
-        Targets in the eigenbasis of K.
-    values : ndarray of shape (q,)
-        Positive eigenvalues of K.
+    Targets (q, k) are in the eigenbasis of K, and ``values`` (q,) are its positive eigenvalues.
 
     Notes
     -----
@@ -175,44 +173,36 @@ class KroneckerGram(Gram):
 
     def solve(self, L: Array) -> tuple[Array, float]:
         """C with K C L + alpha C = targets, without a residual."""
-        levels, V = self._eigen(L)
-        return ((self.targets @ V) / self._diagonal(levels)) @ V.T, 0.0
+        V, diagonal = self._eigen(L)
+        return ((self.targets @ V) / diagonal) @ V.T, 0.0
 
     def preconditioner(self, L: Array) -> Preconditioner:
         """C = (X / sqrt(values_i levels_j + alpha)) V^T."""
-        levels, V = self._eigen(L)
-        return Preconditioner.scaled(1.0 / np.sqrt(self._diagonal(levels)), V=V)
+        V, diagonal = self._eigen(L)
+        return Preconditioner.scaled(1.0 / np.sqrt(diagonal), V=V)
 
     def curvature(self, L: Array, C: Array) -> Array:
         """(A_jk + A_kj) / 2 with A_jk = sum_i F_ik^2 / (values_i levels_j + alpha), F = K C V.
 
         `entangled_kernels.convex.learn_output_kernel` derives it.
         """
-        levels, V = self._eigen(L)
+        V, diagonal = self._eigen(L)
         F = self.values[:, None] * (C @ V)  # (q, k)
-        A = (1.0 / self._diagonal(levels)).T @ F**2  # (k, k)
+        A = (1.0 / diagonal).T @ F**2  # (k, k)
         return np.asarray(0.5 * (A + A.T))[None]
 
     def _eigen(self, L: Array) -> tuple[Array, Array]:
+        """Eigenvectors V of L, and values_i levels_j + alpha, (q, k)."""
         levels, V = np.linalg.eigh(L[0])
-        return np.maximum(levels, 0.0), V
-
-    def _diagonal(self, levels: Array) -> Array:
-        return np.asarray(np.outer(self.values, levels) + self.alpha)
+        return V, np.outer(self.values, np.maximum(levels, 0.0)) + self.alpha
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedGram(Gram):
     """(sum_j d_j K_j) kron diag(levels), linear in the weights d, a stack (m, 1, 1).
 
-    Attributes
-    ----------
-    targets : ndarray of shape (n, p)
-        Targets, with the outputs in the eigenbasis of their kernel.
-    kernels : ndarray of shape (m, n, n)
-        Gram matrices K_j.
-    levels : ndarray of shape (p,)
-        Eigenvalues of the kernel between outputs.
+    Targets (n, p) are in the eigenbasis of the kernel between outputs, of eigenvalues ``levels``
+    (p,), and ``kernels`` (m, n, n) are the K_j.
 
     Notes
     -----
@@ -223,19 +213,14 @@ class WeightedGram(Gram):
 
     kernels: Array
     levels: Array
-    _equal: bool = field(init=False)
     _last: dict[str, Any] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        equal = bool(np.ptp(self.levels) <= 1e-14 * np.abs(self.levels).max(initial=0.0))
-        object.__setattr__(self, "_equal", equal)
 
     def apply(self, L: Array, C: Array) -> Array:
         """sum_j d_j K_j C diag(levels)."""
         return np.asarray(self.combine(L) @ (C * self.levels))
 
     def inner_products(self, C: Array) -> Array:
-        """s_j = tr(C^T K_j C diag(levels)) = <K_j, C diag(levels) C^T>: one pass over the kernels."""
+        """s_j = tr(C^T K_j C diag(levels)) = <K_j, C diag(levels) C^T>: one pass over kernels."""
         if C is self._last.get("C") and "S" in self._last:
             return np.asarray(self._last["S"])
         m, n, _ = self.kernels.shape
@@ -249,18 +234,16 @@ class WeightedGram(Gram):
         """Coefficients of the ridge system, without a residual."""
         if np.array_equal(L, self._last.get("L", ())):
             return self._last["C"], 0.0
-        kept: dict[str, Any] = {"L": L.copy()}
-        factor = (
-            _ridge_factor(self.combine(L) * self.levels[0], self.alpha) if self._equal else None
-        )
+        factor, levels = None, self.levels
+        if np.ptp(levels) <= 1e-14 * np.abs(levels).max(initial=0.0):
+            factor = _ridge_factor(self.combine(L) * levels[0], self.alpha)
         if factor is not None:
-            kept["factor"] = factor
             C = np.asarray(cho_solve(factor, self.targets, check_finite=False))
         else:
             U, scale = self._eigen(L)
             C = np.asarray(U @ ((U.T @ self.targets) * scale**2))
         self._last.clear()
-        self._last.update(kept, C=C)
+        self._last.update(L=L.copy(), factor=factor, C=C)
         return C, 0.0
 
     def preconditioner(self, L: Array) -> Preconditioner:
@@ -274,7 +257,7 @@ class WeightedGram(Gram):
         m, n, p = F.shape
         columns = F.transpose(1, 0, 2).reshape(n, m * p)  # (n, m p)
         self.solve(L)
-        if "factor" in self._last:
+        if self._last["factor"] is not None:
             lower = np.tril(self._last["factor"][0])
             half = solve_triangular(lower, columns, lower=True, check_finite=False)
         else:
@@ -297,20 +280,15 @@ class WeightedGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class SummedGram(Gram):
-    """sum_j K_j kron T_j, linear in the stack T (m, p, p).
-
-    Attributes
-    ----------
-    targets : ndarray of shape (n, p)
-    kernels : ndarray of shape (m, n, n)
+    """sum_j K_j kron T_j, linear in the stack T (m, p, p), with ``kernels`` K (m, n, n).
 
     Notes
     -----
     The ridge system has n p unknowns and no common eigenbasis. Small systems are solved directly,
-    large ones by conjugate gradients. The preconditioner is the system of the Kronecker product
-    of the partial traces of the Gram matrix, sum_j tr(T_j) K_j and sum_j tr(K_j) T_j, over its
-    trace. An iteration takes m n p (n + p), the preconditioner n^3 + p^3, a small system
-    (n p)^3 / 3.
+    large ones by conjugate gradients, one group of related targets at a time. The preconditioner is
+    the system of the Kronecker product of the partial traces of the Gram matrix, sum_j tr(T_j) K_j
+    and sum_j tr(K_j) T_j, over its trace. An iteration takes m n p (n + p), the preconditioner
+    n^3 + p^3, a small system (n p)^3 / 3.
     """
 
     kernels: Array
@@ -326,7 +304,7 @@ class SummedGram(Gram):
     def solve(self, L: Array) -> tuple[Array, float]:
         """Coefficients of the ridge system, and the residual of conjugate gradients."""
         if self.targets.size > DIRECT:
-            return super().solve(L)
+            return _solve_groups(self, L)
         n, p = self.targets.shape
         G = np.einsum("mnl,mpq->nplq", self.kernels, L, optimize=True).reshape(n * p, n * p)
         right, factor = self.targets.reshape(-1), _ridge_factor(G, self.alpha)
@@ -337,24 +315,14 @@ class SummedGram(Gram):
         C = U @ ((U.T @ right) / (np.maximum(values, 0.0) + self.alpha))
         return np.asarray(C).reshape(n, p), 0.0
 
+    def restrict(self, group: Index) -> Self:
+        """The same for some of the targets."""
+        return replace(self, targets=self.targets[:, group])
+
     def preconditioner(self, L: Array) -> Preconditioner:
         """The inverse root of the system of the nearest Kronecker product, by partial traces."""
         (values, U), (levels, V) = self.nearest(L)
         return Preconditioner.scaled(1.0 / np.sqrt(np.outer(values, levels) + self.alpha), U, V)
-
-    def curvature(self, L: Array, C: Array) -> Array:
-        """Diagonal of the Hessian, with the nearest Kronecker product for the Gram matrix."""
-        (values, U), (levels, V) = self.nearest(L)
-        quotients = 1.0 / (np.outer(values, levels) + self.alpha)  # (n, p)
-        curvature = np.empty_like(L)
-        images = _images(self.kernels, C)
-        for j, basis in enumerate(np.linalg.eigh(L)[1]):
-            F = U.T @ images[j] @ basis  # (n, p)
-            # Weights of the common levels in the basis of T_j.
-            mixed = quotients @ ((V.T @ basis) ** 2)  # (n, p)
-            A = mixed.T @ F**2  # (p, p)
-            curvature[j] = 0.5 * (A + A.T)
-        return curvature
 
     def nearest(self, L: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Eigenvalues and eigenvectors of both sides of the Kronecker product by partial traces."""
@@ -367,13 +335,7 @@ class SummedGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class ListedGram(SummedGram):
-    """sum_j d_j K_j kron T_j for given T_j, linear in the weights d, a stack (m, 1, 1).
-
-    Attributes
-    ----------
-    output_kernels : ndarray of shape (m, p, p)
-        T_j.
-    """
+    """sum_j d_j K_j kron T_j for given ``output_kernels`` T, linear in the weights d, (m, 1, 1)."""
 
     output_kernels: Array
 
@@ -401,7 +363,7 @@ class ListedGram(SummedGram):
 
 @dataclass(frozen=True, eq=False)
 class MissingGram(Gram):
-    """B^T (sum_j K_j kron T_j) B, linear in the stack T (m, p, p), for targets of which some miss.
+    """B^T (sum_j K_j kron T_j) B, linear in the stack T (m, p, p), if targets are missing.
 
     Attributes
     ----------
@@ -420,9 +382,10 @@ class MissingGram(Gram):
     -----
     With weights W of the targets the objective y^T (G + alpha W^-1)^-1 y / 2 is that of the Gram
     matrix W^1/2 G W^1/2 and the targets W^1/2 y. An intercept projects out the direction of the
-    roots from both. Missing targets have weight zero, and coefficients zero. The preconditioner is
-    a Cholesky factor of the system up to some n p, (n p)^3 / 3 once a round, and beyond that the
-    one of complete targets. An application takes n p r + m r p (r + p) with r coordinates.
+    roots from both. Missing targets have weight zero, and coefficients zero. Groups of related
+    targets are solved one by one. The preconditioner is a Cholesky factor of the system up to some
+    n p, (n p)^3 / 3 once a round, and beyond that the one of complete targets. An application
+    takes n p r + m r p (r + p) with r coordinates.
     """
 
     problem: Problem
@@ -439,8 +402,18 @@ class MissingGram(Gram):
         """S_j = B(C)^T K_j B(C)."""
         return self.summed.inner_products(self.inside(C))
 
+    def solve(self, L: Array) -> tuple[Array, float]:
+        """Coefficients of the ridge system, and the residual of conjugate gradients."""
+        return _solve_groups(self, L)
+
+    def restrict(self, group: Index) -> MissingGram:
+        """The same for some of the targets."""
+        units = None if self.units is None else self.units[:, group]
+        targets, share = self.targets[:, group], self.share[:, group]
+        return replace(self, targets=targets, share=share, units=units)
+
     def preconditioner(self, L: Array) -> Preconditioner:
-        """The inverse of a factor of the system, or the inverse root of that of complete targets."""
+        """By a Cholesky factor of the system, or by the system of complete targets."""
         if self.targets.size <= DIRECT_MISSING:
             return self._factored(L)
         (values, U), (levels, V) = self.summed.nearest(L)
@@ -503,12 +476,28 @@ class MissingGram(Gram):
         """The part of every column that is orthogonal to its unit."""
         return C if self.units is None else _project(self.units, C)
 
+    def expand(self, found: Result, T: Array, weights: Array) -> Result:
+        """A result in the coordinates of the rows: zero coefficients for missing targets."""
+        problem = self.problem
+        assert problem.missing is not None
+        Y, w = problem.missing
+        root, mean = problem.root_weight[:, None], np.zeros(Y.shape[1])
+        if self.units is not None:
+            images = self.summed.apply(T[: len(self.summed.kernels)], self.inside(found.C))
+            fit = problem.outside(images) / root
+            mean = np.sum(w * (Y - fit), axis=0) / w.sum(axis=0)
+        C, witness = (root * self.share * self.project(A) for A in (found.C, found.witness))
+        return store_rows(problem, found, C, witness, T, weights, mean)
+
 
 def missing_gram(problem: Problem, alpha: float) -> MissingGram:
     """The Gram matrix of a problem with missing targets."""
     assert problem.missing is not None
     Y, weights = problem.missing
-    problem = compress(problem)
+    if problem.kernels.ndim == 2:
+        problem = replace(problem, kernels=np.diag(problem.kernels[0])[None])
+    else:
+        problem = compress(problem)
     roots = np.sqrt(weights)  # (n, p)
     units = roots / np.linalg.norm(roots, axis=0) if problem.centred else None
     return MissingGram(
@@ -519,6 +508,43 @@ def missing_gram(problem: Problem, alpha: float) -> MissingGram:
         roots / problem.root_weight[:, None],
         units,
     )
+
+
+def related_targets(T: Array) -> list[Index]:
+    """Groups of targets that a stack of output kernels (m, p, p) relates, directly or not.
+
+    Ridge systems of different groups are independent. Solving them one by one keeps the rounding
+    and the stopping rule of targets in large units away from targets in small units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> related_targets(np.array([[[1.0, 0.0, 0.5], [0.0, 2.0, 0.0], [0.5, 0.0, 1.0]]]))
+    [array([0, 2]), array([1])]
+    """
+    count, labels = connected_components((T != 0.0).any(axis=0), directed=False)
+    return [np.flatnonzero(labels == number) for number in range(count)]
+
+
+def eigh_by_groups(T: Array) -> tuple[Array, Array]:
+    """Non-negative eigenvalues (p,) and eigenvectors (p, p) of T, group by group of targets.
+
+    Entries of eigenvectors outside their group are exactly zero.
+    """
+    levels, V = np.zeros(len(T)), np.zeros(T.shape)
+    for group in related_targets(T[None]):
+        block = np.ix_(group, group)
+        levels[group], V[block] = np.linalg.eigh(T[block])
+    return np.maximum(levels, 0.0), V
+
+
+def _solve_groups(gram: SummedGram | MissingGram, T: Array) -> tuple[Array, float]:
+    """Conjugate gradients for each group of related targets, and the sum of their residuals."""
+    C, slack = np.empty_like(gram.targets), 0.0
+    for group in related_targets(T):
+        C[:, group], left = Gram.solve(gram.restrict(group), T[:, group[:, None], group])
+        slack += left
+    return C, slack
 
 
 def _ridge_factor(G: Array, alpha: float) -> tuple[Array, bool] | None:

@@ -8,11 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from ..linalg import Array
-from .problem import Problem, Result, retarget
+from .grams import missing_gram, related_targets
+from .problem import Problem, Result, check_finite, retarget
 from .solvers import minimise
 
-__all__ = ["INNER", "learn_missing"]
+__all__ = ["INNER", "far_apart", "learn_missing", "solve_missing"]
 
+TINY = float(np.finfo(np.float64).tiny)
+# Unrelated targets whose norms differ by more than this are solved apart.
+FAR = 1e3
 # Complete problems are solved to this share of the tolerance, so that their errors do not matter.
 INNER = 0.1
 # Steps of L-BFGS in a round, and rounds in a row that may lower nothing.
@@ -29,7 +33,7 @@ def learn_missing(
     max_iter: int = 1000,
     tol: float = 1e-3,
 ) -> Result:
-    """Minimise sum w_io (y_io - f_o(x_i))^2 / (2 alpha) + penalty, with w_io = 0 if y_io is missing.
+    """Minimise sum w_io (y_io - f_o(x_i))^2 / (2 alpha) + penalty; w_io = 0 if y_io is missing.
 
     Parameters
     ----------
@@ -93,11 +97,13 @@ def learn_missing(
         if problem.centred:
             residual = residual - np.sum(weights * residual, axis=0) / weights.sum(axis=0)
         C = weights * residual / alpha
-        t, P = conjugate(problem.inner_products(C), result)
+        S = problem.inner_products(C)
+        check_finite(S)
+        t, P = conjugate(S, result)
         fit = float(np.vdot(Y, C))
         size = alpha * float(np.sum(np.where(present, C**2, 0.0) / np.where(present, weights, 1.0)))
         if t < 1.0:
-            t = min(t, fit / size)
+            t = min(t, fit / max(size, TINY))
         return max(value - (t * fit - 0.5 * t**2 * size - P), 0.0)
 
     def value_and_slope(X: Array) -> tuple[float, Array]:
@@ -113,7 +119,7 @@ def learn_missing(
         if best is None or value < best.value:
             gap = dual_gap(value, residual, last)
             size = float(np.vdot(slope, slope))
-            within = gap <= tol**2 * value or (by_slope and size <= tol**2 * value)
+            within = gap <= tol * tol * value or (by_slope and size <= tol * tol * value)
             best = replace(last, value=value, gap=gap, converged=bool(within))
         history.append(best.value)
         return last.value + float(np.sum(u * (Z - Y) ** 2)) / (2 * alpha), slope
@@ -134,3 +140,45 @@ def learn_missing(
     reason = "max_iter" if len(history) >= max_iter else "stalled"
     reason = "tolerance" if best.converged else reason
     return replace(best, reason=reason, n_iter=len(history), history=np.array(history))
+
+
+def far_apart(problem: Problem, T: Array) -> bool:
+    """True if output kernels (m, p, p) leave targets unrelated whose sizes are far apart.
+
+    `learn_missing` then stops before the small ones have converged; `solve_missing` does not.
+    """
+    groups = related_targets(T)
+    norms = np.array([np.linalg.norm(problem.targets[:, group]) for group in groups])
+    norms = norms[norms > 0.0]
+    return len(norms) > 1 and bool(norms.max() > FAR * norms.min())
+
+
+def solve_missing(problem: Problem, alpha: float, found: Result, penalty: float = 0.0) -> Result:
+    """Solve the ridge system with missing targets for the kernels of a result, exactly.
+
+    `learn_missing` stops by the objective of all targets together, to which targets in small units
+    add next to nothing: their missing values may be far from converged. Here every group of related
+    targets is solved alone, to a residual relative to its own targets.
+
+    Parameters
+    ----------
+    problem : Problem
+        With ``missing``.
+    alpha : float
+    found : Result
+        With ``T`` and ``weights``.
+    penalty : float, default=0.0
+        Value of the penalty of these kernels.
+
+    Returns
+    -------
+    Result
+        With coefficients and value of the solution, and the gap by the same lower bound.
+    """
+    gram = missing_gram(problem, alpha)
+    T = found.T[: len(gram.summed.kernels)]
+    C, slack = gram.solve(T)
+    inner, fit = float(np.vdot(T, gram.inner_products(C))), float(np.vdot(gram.targets, C))
+    value = penalty + slack + fit - 0.5 * (inner + alpha * float(np.vdot(C, C)))
+    gap = slack if found.reason == "fixed" else max(found.gap + value - found.value, 0.0)
+    return gram.expand(replace(found, C=C, witness=C, value=value, gap=gap), found.T, found.weights)

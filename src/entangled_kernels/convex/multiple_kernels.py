@@ -8,12 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
-from .grams import KroneckerGram, ListedGram, MissingGram, SummedGram, WeightedGram, missing_gram
-from .missing import INNER, learn_missing
+from .grams import (
+    KroneckerGram,
+    ListedGram,
+    SummedGram,
+    WeightedGram,
+    eigh_by_groups,
+    missing_gram,
+)
+from .missing import INNER, far_apart, learn_missing, solve_missing
 from .output_kernel import learn_output_kernel
 from .penalties import Schatten
-from .problem import KernelPart, Problem, Result, check_finite, compress, expand, intercept
-from .solvers import Solution, minimise, solve_convex
+from .problem import KernelPart, Problem, Result, compress, expand
+from .solvers import minimise, solve_convex
 
 __all__ = [
     "embed_view",
@@ -36,6 +43,7 @@ def learn_weights(
     *,
     norm: float = 1.0,
     output_kernel: Array | None = None,
+    constraint: bool = True,
     max_iter: int = 1000,
     tol: float = 1e-3,
 ) -> Result:
@@ -49,6 +57,8 @@ def learn_weights(
         r, at least 1: 1 chooses few kernels, a large r gives all similar weights.
     output_kernel : ndarray of shape (p, p) or (m, p, p), optional
         One T for all kernels, the identity unless given, or a T_j for each.
+    constraint : bool, default=True
+        If false, sum_j d_j^r / 2 is a term of the objective, and weights have no bound.
     max_iter : int, default=1000
         Evaluations of the objective; with missing targets, complete problems.
     tol : float, default=1e-3
@@ -72,71 +82,58 @@ def learn_weights(
     H. Kadri, A. Rakotomamonjy, F. Bach and P. Preux, "Multiple operator-valued kernel learning",
     NIPS 2012.
     """
-    T = (
-        np.eye(problem.Y.shape[1])
-        if output_kernel is None
-        else np.asarray(output_kernel, dtype=np.float64)
-    )
-    settings: dict[str, Any] = {"norm": norm, "max_iter": max_iter, "tol": tol}
+    T = np.eye(problem.Y.shape[1]) if output_kernel is None else np.asarray(output_kernel, float)
+    penalty = Schatten(norm, 1.0 if constraint else None)
+    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
     if problem.missing is not None:
-        ball, inner = Schatten(norm, 1.0), {**settings, "tol": INNER * tol}
-        return learn_missing(
+        inner: dict[str, Any] = {"norm": norm, "output_kernel": T, "constraint": constraint}
+        found = learn_missing(
             problem,
             alpha,
-            lambda full, _: learn_weights(full, alpha, output_kernel=T, **inner),
-            lambda S, _: ball.shrunk_conjugate(np.sum(S * T, axis=(1, 2), keepdims=True)),
-            max_iter=max_iter,
-            tol=tol,
+            lambda full, _: learn_weights(full, alpha, **inner, **settings | {"tol": INNER * tol}),
+            lambda S, _: penalty.shrunk_conjugate(np.sum(S * T, axis=(1, 2), keepdims=True)),
+            **settings,
         )
+        if not far_apart(problem, found.T):
+            return found
+        return solve_missing(problem, alpha, found, penalty.level_value(found.weights[:, None]))
     if T.ndim == 3:
         problem = compress(problem)
         constant = problem.rest / (2 * alpha)
         gram = ListedGram(problem.targets, alpha, problem.kernels, T, constant=constant)
         start = np.full((len(T), 1, 1), len(T) ** (-1.0 / norm))
-        solution = solve_convex(gram, Schatten(norm, 1.0), start, max_iter=max_iter, tol=tol**2)
-        C = solution.point.C
-    else:
-        levels, V = np.linalg.eigh(T)
-        levels, constant = np.maximum(levels, 0.0), problem.rest / (2 * alpha)
-        solution = _weigh(
-            problem.kernels, problem.targets @ V, levels, alpha, constant=constant, **settings
-        )
-        C = solution.point.C @ V.T
-    d = solution.point.L
-    return expand(problem, alpha, C, d * T, d[:, 0, 0], **solution.outcome)
+        found = solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol * tol)
+        return expand(problem, alpha, found, found.T * T, found.T[:, 0, 0])
+    levels, V = eigh_by_groups(T)
+    constant = problem.rest / (2 * alpha)
+    weighted = WeightedGram(problem.targets @ V, alpha, problem.kernels, levels, constant=constant)
+    found = _weigh(weighted, penalty, **settings)
+    return expand(problem, alpha, found, found.T * T, found.T[:, 0, 0], lambda C: C @ V.T)
 
 
-def _weigh(
-    kernels: Array,
-    targets: Array,
-    levels: Array,
-    alpha: float,
-    *,
-    norm: float,
-    max_iter: int,
-    tol: float,
-    constant: float = 0.0,
-) -> Solution:
+def _weigh(gram: WeightedGram, penalty: Schatten, *, max_iter: int, tol: float) -> Result:
     """Weights of kernels, started from the weights of some rows if there are many."""
-    m, n, _ = kernels.shape
-    start = np.full((m, 1, 1), m ** (-1.0 / norm))
-    penalty = Schatten(norm, 1.0)
-    if n > MANY:
+    m, n, _ = gram.kernels.shape
+    if penalty.radius is None:
+        # The size at which a weight balances the targets.
+        total = max(gram.kernels.trace(axis1=1, axis2=2).sum(), 1e-300)
+        size = max(float(np.linalg.norm(gram.targets)) / np.sqrt(m * total), 1e-150)
+    else:
+        size = m ** (-1.0 / penalty.exponent)
+    start = np.full((m, 1, 1), size)
+    if n > MANY and penalty.radius is not None:
         some = np.arange(0, n, n // FEW)
-        # Eigenvalues grow with the rows, and so does a ridge of the same effect.
-        ridge = alpha * len(some) / n
-        few = np.ascontiguousarray(kernels[:, some][:, :, some])
-        first = solve_convex(
-            WeightedGram(targets[some], ridge, few, levels),
-            penalty,
-            start,
-            max_iter=max_iter,
-            tol=1e-3,
-        ).point.L
+        few = WeightedGram(
+            gram.targets[some],
+            # Eigenvalues grow with the rows, and so does a ridge of the same effect.
+            gram.alpha * len(some) / n,
+            np.ascontiguousarray(gram.kernels[:, some][:, :, some]),
+            gram.levels,
+        )
+        first = solve_convex(few, penalty, start, max_iter=max_iter, tol=1e-3).T
         start = np.maximum(first, 1e-4 * first.max())
         start *= penalty.level_scale(start[:, :, 0])
-    gram = WeightedGram(targets, alpha, kernels, levels, constant=constant)
-    return solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol**2)
+    return solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol * tol)
 
 
 def learn_diagonal(
@@ -156,69 +153,35 @@ def learn_diagonal(
     M. Gregorova, A. Kalousis and S. Marchand-Maillet, "Forecasting and Granger modelling with
     non-linear dynamical dependencies", ECML PKDD 2017.
     """
-    gram = None if problem.missing is None else missing_gram(problem, alpha)
-    targets = problem.targets if gram is None else gram.targets
+    missing = None if problem.missing is None else missing_gram(problem, alpha)
+    targets = problem.targets if missing is None else missing.targets
     # The objective outside the range of all kernels does not matter to a single output.
-    solutions = [
-        _weigh(
-            problem.kernels if gram is None else gram.kernels_of(s),
-            targets[:, [s]],
-            np.ones(1),
-            alpha,
-            norm=norm,
-            max_iter=max_iter,
-            tol=tol,
-        )
-        for s in range(targets.shape[1])
-    ]
-    weights = np.column_stack([solution.point.L[:, 0, 0] for solution in solutions])  # (m, p)
-    C = np.hstack([solution.point.C for solution in solutions])
+    constant = problem.rest / (2 * alpha) if missing is None else 0.0
+    solutions = []
+    for s in range(targets.shape[1]):
+        kernels = problem.kernels if missing is None else missing.kernels_of(s)
+        gram = WeightedGram(targets[:, [s]], alpha, kernels, np.ones(1))
+        solutions.append(_weigh(gram, Schatten(norm, 1.0), max_iter=max_iter, tol=tol))
+    weights = np.column_stack([found.T[:, 0, 0] for found in solutions])  # (m, p)
+    C = np.hstack([found.C for found in solutions])
     T = np.asarray(weights[:, :, None] * np.eye(weights.shape[1]))  # (m, p, p)
-    outcome = _joint_outcome(solutions)
-    if gram is not None:
-        return _expand_missing(gram, problem, C, C, weights, T, outcome)
-    constant = problem.rest / (2 * alpha)
-    outcome["value"] += constant
-    outcome["history"] = outcome["history"] + constant
-    return expand(problem, alpha, C, T, weights, **outcome)
-
-
-def _joint_outcome(solutions: list[Solution]) -> dict[str, Any]:
-    """The outcome of problems solved one by one, as that of their sum."""
-    reasons = [solution.reason for solution in solutions]
-    longest = max(len(solution.history) for solution in solutions)
+    reasons = [found.reason for found in solutions]
+    longest = max(len(found.history) for found in solutions)
     padded = [np.pad(s.history, (0, longest - len(s.history)), mode="edge") for s in solutions]
-    return {
-        "value": sum(solution.point.value for solution in solutions),
-        "gap": sum(solution.point.gap for solution in solutions),
-        "converged": all(solution.converged for solution in solutions),
-        "reason": next((reason for reason in reasons if reason != "tolerance"), "tolerance"),
-        "n_iter": max(solution.n_iter for solution in solutions),
-        "history": np.sum(padded, axis=0),
-    }
-
-
-def _expand_missing(
-    gram: MissingGram,
-    problem: Problem,
-    C: Array,
-    witness: Array,
-    weights: Array,
-    T: Array,
-    outcome: dict[str, Any],
-) -> Result:
-    """The result in the coordinates of the rows: zero coefficients for missing targets."""
-    assert problem.missing is not None
-    Y, w = problem.missing
-    root = problem.root_weight[:, None]
-    mean = np.zeros(Y.shape[1])
-    if problem.centred:
-        fit = gram.problem.outside(gram.summed.apply(T, gram.inside(C))) / root
-        mean = np.sum(w * (Y - fit), axis=0) / w.sum(axis=0)
-    C, witness = (root * gram.share * gram.project(A) for A in (C, witness))
-    constant = intercept(problem, C, T, mean)
-    check_finite(C, T, constant)
-    return Result(C, T, weights, constant, witness=witness, **outcome)
+    joint = Result(
+        T,
+        C,
+        sum(found.value for found in solutions) + constant,
+        sum(found.gap for found in solutions),
+        C,
+        all(found.converged for found in solutions),
+        next((reason for reason in reasons if reason != "tolerance"), "tolerance"),
+        max(found.n_iter for found in solutions),
+        np.sum(padded, axis=0) + constant,
+    )
+    if missing is not None:
+        return missing.expand(joint, T, weights)
+    return expand(problem, alpha, joint, T, weights)
 
 
 def learn_own(
@@ -241,32 +204,25 @@ def learn_own(
     together, outputs to that of the targets; see `SummedGram` for the cost.
     """
     p, m = problem.Y.shape[1], len(problem.kernels)
+    penalty = Schatten(norm, p ** (1.0 / norm))
     # Only for r = 1 is the conjugate not smooth.
     settings: dict[str, Any] = {"solver": "proximal" if norm == 1.0 else "dual"}
-    settings |= {"max_iter": max_iter, "tol": tol**2}
-    penalty = Schatten(norm, p ** (1.0 / norm))
+    settings |= {"max_iter": max_iter, "tol": tol * tol}
     if problem.missing is not None:
-        gram = missing_gram(problem, alpha)
+        missing = missing_gram(problem, alpha)
         start = np.tile(np.eye(p) * m ** (-1.0 / norm), (m, 1, 1))
-        solution = solve_convex(gram, penalty, start, **settings)
-        point = solution.point
-        weights = np.trace(point.L, axis1=1, axis2=2) / p
-        outcome = solution.outcome
-        return _expand_missing(gram, problem, point.C, point.witness, weights, point.L, outcome)
+        found = solve_convex(missing, penalty, start, **settings)
+        return missing.expand(found, found.T, np.trace(found.T, axis1=1, axis2=2) / p)
     problem = compress(problem)
     # Directions of the outputs without targets add nothing to the fit: min(n, p) are left.
     V = np.linalg.svd(problem.targets, full_matrices=False)[2].T  # (p, q)
-    q = V.shape[1]
-    summed = SummedGram(
-        problem.targets @ V, alpha, problem.kernels, constant=problem.rest / (2 * alpha)
-    )
+    q, constant = V.shape[1], problem.rest / (2 * alpha)
+    gram = SummedGram(problem.targets @ V, alpha, problem.kernels, constant=constant)
     start = np.tile(np.eye(q) * (p / (q * m)) ** (1.0 / norm), (m, 1, 1))
-    solution = solve_convex(summed, penalty, start, **settings)
-    point = solution.point
-    T = V @ point.L @ V.T  # (m, p, p)
+    found = solve_convex(gram, penalty, start, **settings)
+    T = V @ found.T @ V.T  # (m, p, p)
     weights = np.trace(T, axis1=1, axis2=2) / p
-    C, witness = point.C @ V.T, point.witness @ V.T
-    return expand(problem, alpha, C, T, weights, witness, **solution.outcome)
+    return expand(problem, alpha, found, T, weights, lambda C: C @ V.T)
 
 
 def learn_shared(
@@ -350,7 +306,7 @@ def learn_shared(
         return value, np.concatenate([b, B.ravel()])
 
     def within() -> bool:
-        return latest[1] <= tol**2 * latest[0]
+        return latest[1] <= tol * tol * latest[0]
 
     x, used = np.concatenate([np.full(m, m ** (-0.5 / norm)), np.eye(p).ravel()]), 0
     reason, history = "max_iter", [np.inf]
@@ -361,22 +317,22 @@ def learn_shared(
         d, L, _, _ = unpack(x)
         value, gap, C, _, _ = evaluate(d, L)
         history.append(min(value, history[-1]))
-        if gap <= tol**2 * value or value >= history[-2] * (1.0 - 1e-14):
-            reason = "tolerance" if gap <= tol**2 * value else "stalled"
+        if gap <= tol * tol * value or value >= history[-2] * (1.0 - 1e-14):
+            reason = "tolerance" if gap <= tol * tol * value else "stalled"
             break
         # Each block alone closes the rest of its gap.
-        inner = 0.1 * tol**2
+        inner = 0.1 * tol * tol
         K, U = np.linalg.eigh(np.einsum("m,mnl->nl", d[:, 0, 0], kernels, optimize=True))
         fixed = KroneckerGram(U.T @ targets, alpha, np.maximum(K, 0.0), constant=constant)
-        L = solve_convex(fixed, trace_ball, L[None], tol=inner).point.L[0]
+        L = solve_convex(fixed, trace_ball, L[None], tol=inner).L
         levels, V = np.linalg.eigh(L)
         levels = np.maximum(levels, 0.0)
         gram = WeightedGram(targets @ V, alpha, kernels, levels, constant=constant)
-        d = solve_convex(gram, weight_ball, d, max_iter=max_iter, tol=inner).point.L
+        d = solve_convex(gram, weight_ball, d, max_iter=max_iter, tol=inner).T
         x = np.concatenate([np.sqrt(np.maximum(d.ravel(), 0.0)), (V * np.sqrt(levels)).ravel()])
-    outcome: dict[str, Any] = {"value": value, "gap": gap, "converged": reason == "tolerance"}
-    outcome |= {"reason": reason, "n_iter": used, "history": np.array(history[1:])}
-    return expand(problem, alpha, C, d * L, d[:, 0, 0], **outcome)
+    done = reason == "tolerance"
+    found = Result(d * L, C, value, gap, C, done, reason, used, np.array(history[1:]))
+    return expand(problem, alpha, found, found.T, d[:, 0, 0])
 
 
 def learn_multiview(
@@ -434,26 +390,7 @@ def learn_multiview(
         ridge = float(np.cbrt(eta) * np.cbrt(alpha) ** 2)
         return learn_output_kernel(problem, ridge, **settings)
     ridge = float(np.sqrt(alpha) * np.sqrt(eta))
-    if problem.missing is not None:
-        trace, inner = Schatten(1.0), {**settings, "tol": INNER * tol}
-        return learn_missing(
-            problem,
-            ridge,
-            lambda full, _: learn_multiview(full, alpha, eta, sparse=True, **inner),
-            lambda S, _: trace.shrunk_conjugate(np.trace(S, axis1=1, axis2=2)[:, None, None]),
-            **settings,
-        )
-    m, p = len(problem.kernels), problem.targets.shape[1]
-    constant = problem.rest / (2 * ridge)
-    gram = WeightedGram(problem.targets, ridge, problem.kernels, np.ones(p), constant=constant)
-    # The size at which a weight balances the targets.
-    total = max(gram.kernels.trace(axis1=1, axis2=2).sum(), 1e-300)
-    start = max(float(np.linalg.norm(problem.targets)) / np.sqrt(m * total), 1e-150)
-    solution = solve_convex(
-        gram, Schatten(1.0), np.full((m, 1, 1), start), max_iter=max_iter, tol=tol**2
-    )
-    d, point = solution.point.L, solution.point
-    return expand(problem, ridge, point.C, d * np.eye(p), d[:, 0, 0], **solution.outcome)
+    return learn_weights(problem, ridge, constraint=False, **settings)
 
 
 def embed_view(

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg import svd
 
 from ..linalg import Array, rank_tolerance
-from .grams import KroneckerGram
-from .missing import INNER, learn_missing
+from .grams import KroneckerGram, eigh_by_groups
+from .missing import INNER, far_apart, learn_missing, solve_missing
 from .penalties import (
     Elastic,
     OutputPenalty,
@@ -154,7 +154,7 @@ def learn_output_kernel(
     problem = diagonalise(problem)
     if problem.missing is not None:
         # With a rank, tol bounds the gradient norm; otherwise its square bounds the duality gap.
-        inner = INNER * (tol if penalty.rank is None else tol**2)
+        inner = INNER * (tol if penalty.rank is None else tol * tol)
 
         def solve(complete: Problem, last: Result | None) -> Result:
             warm = start if last is None or not last.L.any() else last.L
@@ -183,18 +183,18 @@ def learn_output_kernel(
     gram = KroneckerGram(targets, alpha, values, constant=constant)
     built = penalty.build(p, k)
     given = None if start is None else basis.T @ np.asarray(start) @ basis
-    solution = solve_convex(
+    found = solve_convex(
         gram,
         built,
         _start(problem, gram, penalty, built, given),
         solver=penalty.solver,
         max_iter=max_iter,
-        tol=tol**2,
+        tol=tol * tol,
     )
-    point = solution.point
-    L = basis @ point.L[0] @ basis.T + fixed
-    C, witness = (inside @ basis.T + elsewhere for inside in (point.C, point.witness))
-    return _expand(problem, alpha, C, 0.5 * (L + L.T), witness, solution.outcome)
+    L = basis @ found.L @ basis.T + fixed
+    L, m = 0.5 * (L + L.T), len(problem.scales)
+    T = np.tile(L, (m, 1, 1))
+    return expand(problem, alpha, found, T, np.ones(m), lambda C: C @ basis.T + elsewhere)
 
 
 def output_kernel_path(
@@ -236,13 +236,20 @@ def fixed_output_kernel(
     """Ridge regression with the kernel k(x, z) L for a given psd L (p, p).
 
     Complete targets have a closed form. With missing targets it takes at most ``max_iter`` steps,
-    until the duality gap is at most tol^2 times the objective.
+    until the duality gap is at most tol^2 times the objective; unrelated targets whose sizes are
+    far apart are solved exactly instead, one group after the other.
     """
-    problem, L = diagonalise(problem), np.array(L, dtype=np.float64)
+    L = np.array(L, dtype=np.float64)
     if problem.missing is None:
-        return _ridge(problem, L, alpha, "fixed")
+        return _ridge(diagonalise(problem), L, alpha, "fixed")
+    if far_apart(problem, L[None]):
+        m = len(problem.scales)
+        T, none = np.tile(L, (m, 1, 1)), np.zeros(0)
+        found = Result(T, none, 0.0, 0.0, none, True, "fixed", 1, none, np.ones(m))
+        found = solve_missing(problem, alpha, found)
+        return replace(found, history=np.array([found.value]))
     result = learn_missing(
-        problem,
+        diagonalise(problem),
         alpha,
         lambda complete, _: _ridge(complete, L, alpha, "fixed"),
         lambda S, _: (1.0, 0.5 * float(np.vdot(L, S[0]))),
@@ -253,7 +260,7 @@ def fixed_output_kernel(
 
 
 def _directions(problem: Problem, penalty: OutputPenalty) -> tuple[Array, Array, Array]:
-    """Orthonormal directions (p, k) of the outputs to learn on, targets (q, k) there, L elsewhere."""
+    """Orthonormal directions (p, k) of outputs to learn on, targets (q, k) there, L elsewhere."""
     T = problem.targets
     p = T.shape[1]
     zero = np.zeros((p, p))
@@ -335,28 +342,9 @@ def _newton_start(gram: KroneckerGram, penalty: Schatten, given: Array | None) -
 
 def _ridge(problem: Problem, L: Array, alpha: float, reason: str) -> Result:
     """The result for an L that is not learned."""
-    gram = KroneckerGram(problem.targets, alpha, problem.kernels[0])
-    C, _ = gram.solve(L[None])
+    levels, V = eigh_by_groups(L)
+    C = ((problem.targets @ V) / (np.outer(problem.kernels[0], levels) + alpha)) @ V.T
     value = 0.5 * (float(np.vdot(C, problem.targets)) + problem.rest / alpha)
-    outcome = {
-        "value": value,
-        "gap": 0.0,
-        "converged": True,
-        "reason": reason,
-        "n_iter": int(reason == "fixed"),
-        "history": np.array([value]),
-    }
-    return _expand(problem, alpha, C, L, None, outcome)
-
-
-def _expand(
-    problem: Problem,
-    alpha: float,
-    C: Array,
-    L: Array,
-    witness: Array | None,
-    outcome: dict[str, object],
-) -> Result:
-    m = len(problem.scales)
-    T = np.tile(L, (m, 1, 1))
-    return expand(problem, alpha, C, T, np.ones(m), witness, **outcome)  # type: ignore[arg-type]
+    T, n_iter = np.tile(L, (len(problem.scales), 1, 1)), int(reason == "fixed")
+    found = Result(T, C, value, 0.0, C, True, reason, n_iter, np.array([value]))
+    return expand(problem, alpha, found, T, np.ones(len(T)))

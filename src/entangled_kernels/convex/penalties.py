@@ -7,10 +7,10 @@ value is at most the radius. The eigenvalues of a parameter L are called its lev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,33 +45,26 @@ FROBENIUS = "the squared Frobenius norm as a penalty"
 class Penalty:
     """A convex function P of a stack of psd matrices L, or the indicator of a convex set.
 
-    Attributes
-    ----------
-    solver : str
-        The default solver, a key of `entangled_kernels.convex.SOLVERS`.
-    offers : frozenset of str
-        Properties that solvers may need, in words: see `entangled_kernels.convex.SOLVERS`.
+    A subclass has ``solver``, the key of its default solver in `entangled_kernels.convex.SOLVERS`,
+    and ``offers``, the phrases above that hold of it.
     """
 
-    solver: str
+    solver: ClassVar[str]
+    offers: Any
     radius: float | None
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """Properties that solvers may need."""
-        raise NotImplementedError
 
     def value(self, L: Array) -> float:
         """P(L); zero for a constraint, which L is taken to meet."""
         raise NotImplementedError
 
-    def conjugate(self, S: Array) -> float:
-        """P*(S / 2), the maximum over L of <L, S> / 2 - P(L)."""
+    def argmax(self, S: Array) -> Array:
+        """The L at which <L, S> / 2 - P(L) is largest."""
         raise NotImplementedError
 
-    def argmax(self, S: Array) -> Array:
-        """The L at which that maximum is attained."""
-        raise NotImplementedError
+    def conjugate(self, S: Array) -> float:
+        """P*(S / 2), the maximum over L of <L, S> / 2 - P(L)."""
+        L = self.argmax(S)
+        return 0.5 * float(np.vdot(L, S)) - self.value(L)
 
     def shrink(self, S: Array) -> float:
         """The largest t of at most one for which P*(t^2 S / 2) is finite."""
@@ -88,42 +81,38 @@ class Penalty:
 
 
 class SpectralPenalty(Penalty):
-    """A penalty on the eigenvalues of all matrices of the stack taken together: the levels of L."""
+    """A penalty on the eigenvalues of all matrices of the stack taken together: the levels of L.
+
+    A subclass writes functions of levels (m, k) or of squares (m, k), eigenvalues of S:
+
+    - ``level_value(levels)``: P;
+    - ``level_argmax(squares)``: levels at which <levels, squares> / 2 - P(levels) is largest;
+    - ``level_best(squares)``: levels at which <1 / levels, squares> / 2 + P(levels) is least;
+    - ``level_slope(levels)``: the gradient of P, or of the function that a constraint bounds;
+    - ``level_scale(levels)``: the factor that takes levels to the boundary of the constraint, one
+      without a constraint.
+    """
+
+    level_value: Callable[[Array], float]
+    level_argmax: Callable[[Array], Array]
+    level_best: Callable[[Array], Array]
+    level_slope: Callable[[Array], Array]
+    level_scale: Callable[[Array], float]
 
     def value(self, L: Array) -> float:
         """P(L); zero for a constraint, which L is taken to meet."""
         return self.level_value(np.maximum(np.linalg.eigvalsh(L), 0.0))
+
+    def argmax(self, S: Array) -> Array:
+        """The L at which <L, S> / 2 - P(L) is largest."""
+        squares, V = np.linalg.eigh(S)
+        return compose(self.level_argmax(np.maximum(squares, 0.0)), V)
 
     def conjugate(self, S: Array) -> float:
         """P*(S / 2), the maximum over L of <L, S> / 2 - P(L)."""
         squares = np.maximum(np.linalg.eigvalsh(S), 0.0)
         levels = self.level_argmax(squares)
         return 0.5 * float(np.vdot(levels, squares)) - self.level_value(levels)
-
-    def argmax(self, S: Array) -> Array:
-        """The L at which that maximum is attained."""
-        squares, V = np.linalg.eigh(S)
-        return compose(self.level_argmax(np.maximum(squares, 0.0)), V)
-
-    def level_value(self, levels: Array) -> float:
-        """P of levels, (m, k)."""
-        raise NotImplementedError
-
-    def level_argmax(self, squares: Array) -> Array:
-        """Levels (m, k) at which <levels, squares> / 2 - P(levels) is largest."""
-        raise NotImplementedError
-
-    def level_best(self, squares: Array) -> Array:
-        """Levels (m, k) at which <1 / levels, squares> / 2 + P(levels) is least."""
-        raise NotImplementedError
-
-    def level_slope(self, levels: Array) -> Array:
-        """Gradient of P, or of the function that a constraint bounds."""
-        raise NotImplementedError
-
-    def level_scale(self, levels: Array) -> float:
-        """The factor that takes levels to the boundary of the constraint; one without a constraint."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -166,15 +155,10 @@ class Schatten(SpectralPenalty):
     @property
     def offers(self) -> frozenset[str]:
         """Properties that solvers may need."""
-        offers = {GRADIENT}
-        if self.exponent > 1.0:
-            offers.add(SMOOTH)
-        elif self.radius is not None:
-            offers.add(TRACE_BALL)
-        if self.radius is None:
-            offers |= {TRACE} if self.exponent == 1.0 else set()
-            offers |= {FROBENIUS} if self.exponent == 2.0 else set()
-        return frozenset(offers)
+        q, ball = self.exponent, self.radius is not None
+        holds = {SMOOTH: q > 1.0, TRACE_BALL: q == 1.0 and ball, TRACE: q == 1.0 and not ball}
+        holds |= {GRADIENT: True, FROBENIUS: q == 2.0 and not ball}
+        return frozenset(phrase for phrase, true in holds.items() if true)
 
     def gap(self, L: Array, S: Array) -> float:
         """For the squared Frobenius norm ||L - S / 2||^2 / 2, which has no cancellation."""
@@ -201,7 +185,7 @@ class Schatten(SpectralPenalty):
         return self._to_ball((squares / largest) ** (1.0 / (q - 1.0)))
 
     def level_best(self, squares: Array) -> Array:
-        """Powers of the squares: sum squares / (2 levels) + sum level^q / 2 is least where they meet."""
+        """Powers of the squares."""
         levels = (squares / self.exponent) ** (1.0 / (self.exponent + 1.0))
         return levels if self.radius is None else self._to_ball(levels)
 
@@ -260,11 +244,7 @@ class Elastic(SpectralPenalty):
     l1_ratio: float
     radius: float | None = None
     solver = "factor"
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """Properties that solvers may need."""
-        return frozenset({SMOOTH, GRADIENT})
+    offers = frozenset({SMOOTH, GRADIENT})
 
     def level_value(self, levels: Array) -> float:
         """P of the levels."""
@@ -352,11 +332,7 @@ class Cluster(SpectralPenalty):
     high: float
     budget: float
     solver = "model"
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """Properties that solvers may need."""
-        return frozenset({POSITIVE})
+    offers = frozenset({POSITIVE})
 
     def level_value(self, levels: Array) -> float:
         """Zero."""
@@ -413,11 +389,7 @@ class Entrywise(Penalty):
     k: int
     radius: float | None = None
     solver = "dual"
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """Properties that solvers may need."""
-        return frozenset({SMOOTH})
+    offers = frozenset({SMOOTH})
 
     @property
     def exponent(self) -> float:
@@ -427,11 +399,6 @@ class Entrywise(Penalty):
     def value(self, L: Array) -> float:
         """Half the sum of powers of the entries."""
         return 0.5 * float(np.sum(np.abs(L) ** self.exponent)) if self.radius is None else 0.0
-
-    def conjugate(self, S: Array) -> float:
-        """P*(S / 2)."""
-        L = self.argmax(S)
-        return 0.5 * float(np.vdot(L, S)) - self.value(L)
 
     def argmax(self, S: Array) -> Array:
         """Entrywise odd powers of S, on the boundary of the ball where there is one."""
@@ -470,21 +437,9 @@ PENALTIES: Mapping[str, str] = MappingProxyType(
 class OutputPenalty:
     """A penalty on the output kernel, before the number of outputs is known.
 
-    Attributes
-    ----------
-    name : str
-        One of `PENALTIES`.
-    constraint : bool
-        If true, P(L) is at most P(I) instead of a term of the objective. L = I is kernel ridge
-        regression. ``"cluster"`` is always a constraint.
-    exponent : float
-        Of ``"schatten"``, at least 1; of ``"entrywise"``, 2k / (2k - 1) for a whole number k.
-    l1_ratio : float
-        Share of the trace in ``"elastic"``, at least 0 and below 1.
-    level_bounds : tuple of float
-        Smallest and largest eigenvalue in ``"cluster"``; one lies between them.
-    rank : int, optional
-        Largest rank of L, with the trace as the penalty whatever the name.
+    The attributes are parameters of `entangled_kernels.OutputKernelRidge`. With ``constraint``,
+    P(L) is at most P(I); ``"cluster"`` is always a constraint. With a ``rank`` the penalty is the
+    trace, whatever the name.
     """
 
     name: str = "frobenius"

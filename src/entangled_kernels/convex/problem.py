@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,19 +25,21 @@ __all__ = [
     "compress",
     "diagonalise",
     "expand",
-    "intercept",
     "reduce_problem",
     "retarget",
+    "store_rows",
 ]
 
 EPS = float(np.finfo(np.float64).eps)
 # A Gram matrix that was computed in single precision has negative eigenvalues of this size.
 NEGATIVE = 1e-6
-# Rows of a Gram matrix that are worked on at once.
+# Rows of a Gram matrix in a block, so that passes over it stay in the cache.
 BLOCK = 64
+# Coefficients of this size and more overflow in predictions.
+LARGEST = 1e150
 OVERFLOW = (
-    "the fit overflows: alpha, sample_weight, inputs and targets are of too different sizes; scale inputs "
-    "and targets, divide sample_weight by its mean, or use an alpha nearer to 1"
+    "the fit overflows: alpha, sample_weight, inputs and targets are of too different sizes; scale "
+    "inputs and targets, divide sample_weight by its mean, or use an alpha nearer to 1"
 )
 
 
@@ -82,8 +85,8 @@ class Problem:
     centred : bool
         True if the model has an intercept.
     missing : MissingTargets or None
-        Targets with a weight each. The others then have the largest weight of each row, and
-        targets with the mean squares of those that are not missing, as `alpha_unit` needs.
+        If targets are missing. ``root_weight`` then holds the largest weight of each row, and
+        ``Y`` and ``targets`` have the mean squares of the targets that are not missing.
     """
 
     kernels: Array
@@ -133,24 +136,21 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Learned kernels sum_j k_j(x, z) T_j, their dual coefficients, and a certificate.
+    """Learned parameters, their dual coefficients, and a certificate.
 
     Attributes
     ----------
-    C : ndarray of shape (n, p)
-        Dual coefficients: f(x) = sum_ij k_j(x, x_i) T_j C[i] / scale_j + intercept.
     T : ndarray of shape (m, p, p)
-        Output kernels, psd, with the weights of the kernels in them.
-    weights : ndarray of shape (m,), or (m, p) for weights by output
-        Weights of the kernels.
-    intercept : ndarray of shape (p,)
-        Zero if the problem is not centred.
+        Output kernels, psd, with the weights of the kernels in them: the model is
+        f(x) = sum_ij k_j(x, x_i) T_j C[i] / scale_j + intercept. Of `solve_convex`, the
+        parameters (m, k, k).
+    C : ndarray of shape (n, p)
+        Dual coefficients.
     value : float
         The objective.
     gap : float
-        Duality gap: the objective is at most this much above its minimum. With a rank, above the
-        minimum over all ranks. For weights and an output kernel together, the sum of the gaps of
-        both, each with the other held fixed.
+        The objective is at most this much above its minimum over all ranks; for weights and one
+        shared output kernel, above the minima over each with the other held fixed.
     witness : ndarray of shape (n, p)
         Dual coefficients that prove the gap: their dual value is the objective less the gap. With
         missing targets they belong to the last complete problem, and `learn_missing` proves the
@@ -166,12 +166,14 @@ class Result:
         problems solved.
     history : ndarray
         Objective at the start and after every update or round of updates; it never rises.
+    weights : ndarray of shape (m,), or (m, p) for weights by output
+        Weights of the kernels.
+    intercept : ndarray of shape (p,)
+        Zero if the problem is not centred.
     """
 
-    C: Array
     T: Array
-    weights: Array
-    intercept: Array
+    C: Array
     value: float
     gap: float
     witness: Array
@@ -179,6 +181,8 @@ class Result:
     reason: str
     n_iter: int
     history: Array
+    weights: Array = field(default_factory=lambda: np.ones(1))
+    intercept: Array = field(default_factory=lambda: np.zeros(1))
 
     @property
     def L(self) -> Array:
@@ -245,13 +249,14 @@ def reduce_problem(
         missing = MissingTargets(Y, w)
         Y, w = _complete_targets(missing, centred), w.max(axis=1)
     share, root = w / w.sum(), np.sqrt(w)
-    Y, mean_y = _centred_targets(Y, w, centred)
+    Y, mean_y = _centre_targets(Y, w, centred)
     m, width = len(parts), sum(part.matrix.shape[1] for part in parts)
     mean_k, vectors = np.zeros((m, n)), None
     features: list[Array | None] = [None] * m
-    for j, part in enumerate(parts):
-        if part.is_features:
-            features[j], mean_k[j] = _features(part.matrix, share, root, centred)
+    for j, (matrix, is_features) in enumerate(parts):
+        if is_features:
+            centre = share @ matrix if centred else np.zeros(matrix.shape[1])
+            features[j], mean_k[j] = (matrix - centre) * root[:, None], matrix @ centre
     if all(part.is_features for part in parts) and width < n:
         stacked = np.hstack([Phi for Phi in features if Phi is not None])
         vectors, R = qr(stacked, mode="economic", check_finite=False)
@@ -260,26 +265,41 @@ def reduce_problem(
     r = n if vectors is None else vectors.shape[1]
     grams, scales, rounding = np.empty((m, r, r)), np.ones(m), 0.0
     for j, (part, Phi) in enumerate(zip(parts, features, strict=True)):
+        K = part.matrix
         if Phi is not None:
-            if np.vdot(Phi, Phi) <= (8 * EPS) ** 2 * float(w @ np.sum(part.matrix**2, axis=1)):
-                Phi = np.zeros_like(Phi)  # constant columns less their mean are rounding
-            scales[j] = _scale(float(np.vdot(Phi, Phi)), w, normalized)
+            trace = float(np.vdot(Phi, Phi))
+            constant = trace <= (8 * EPS) ** 2 * float(w @ np.sum(K**2, axis=1))
+        else:
+            mean_k[j] = share @ K if centred else np.zeros(n)
+            shift = mean_k[j] - share @ mean_k[j]
+            trace = float(w @ (K.diagonal() - mean_k[j] - shift))
+            constant = abs(trace) < 8 * EPS * float(w @ np.abs(K.diagonal()))
+        if constant:
+            grams[j] = 0.0  # a constant kernel minus its mean is rounding
+            continue
+        if normalized and trace > 0.0:
+            scales[j] = trace / (float(w.sum()) or 1.0)
+        if Phi is not None:
             np.matmul(Phi / scales[j], Phi.T, out=grams[j])
             continue
-        K = part.matrix
-        mean_k[j] = share @ K if centred else np.zeros(n)
-        shift = mean_k[j] - share @ mean_k[j]
-        trace = float(w @ (K.diagonal() - mean_k[j] - shift))
-        scales[j] = _scale(trace, w, normalized)
-        if abs(trace) < 8 * EPS * float(w @ np.abs(K.diagonal())):
-            grams[j] = 0.0  # a constant kernel less its mean is rounding
-            scales[j] = 1.0
-            continue
-        _write_gram(K, mean_k[j], shift, None if weights is None else root, scales[j], grams[j])
+        for first in range(0, n, BLOCK):
+            rows = slice(first, first + BLOCK)
+            block = grams[j][rows]
+            np.subtract(K[rows], mean_k[j, rows, None], out=block)
+            block -= shift
+            if weights is not None:
+                block *= root[rows, None]
+                block *= root
+            block *= 1.0 / scales[j]
         if centred:
             rounding += 8 * n * EPS * float(np.abs(K).max()) * float(w.max()) / scales[j]
-    if weights is not None:
-        _check_weighted_squares(grams, Y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.vdot(grams, grams), np.vdot(Y, Y)
+        if weights is not None and not np.isfinite(sizes).all():
+            raise ValueError(
+                "sample_weight has values so large that weighted squares overflow; divide it by "
+                "its mean"
+            )
     targets = Y if vectors is None else vectors.T @ Y
     return Problem(
         grams, targets, vectors, Y, root, mean_y, mean_k, scales, rounding, centred, missing
@@ -289,7 +309,7 @@ def reduce_problem(
 def retarget(problem: Problem, Y: ArrayLike) -> Problem:
     """The problem with other complete targets (n, p), in time n p r."""
     w = problem.root_weight**2
-    Y, mean_y = _centred_targets(np.array(Y, dtype=np.float64), w, problem.centred)
+    Y, mean_y = _centre_targets(np.array(Y, dtype=np.float64), w, problem.centred)
     check_finite(Y)
     return replace(problem, targets=problem.inside(Y), Y=Y, mean_y=mean_y, missing=None)
 
@@ -298,14 +318,14 @@ def check_psd(values: Array, rounding: float = 0.0) -> None:
     """Raise unless increasing eigenvalues of a Gram matrix are non-negative up to rounding."""
     if values[0] < -max(rounding, rank_tolerance(len(values)) * values[-1], NEGATIVE * values[-1]):
         raise ValueError(
-            f"kernel must be positive semi-definite, got a Gram matrix with the eigenvalues {values[0]:.3g} "
-            f"and {values[-1]:.3g}; use a kernel that is (linear, rbf, laplacian, ...)"
+            f"kernel must be positive semi-definite, got a Gram matrix with the eigenvalues "
+            f"{values[0]:.3g} and {values[-1]:.3g}; use a kernel that is (linear, rbf, ...)"
         )
 
 
 def check_finite(*arrays: Array) -> None:
-    """Raise if the coefficients of a fit have overflowed."""
-    if not all(np.isfinite(A).all() for A in arrays):
+    """Raise if arrays of a fit have overflowed, or would if they were multiplied."""
+    if not all(np.isfinite(A).all() and np.abs(A).max(initial=0.0) < LARGEST for A in arrays):
         raise ValueError(OVERFLOW)
 
 
@@ -320,21 +340,21 @@ def diagonalise(problem: Problem) -> Problem:
     values, U = eigh(K, check_finite=False)
     check_psd(values, problem.rounding)
     kept = values > max(problem.rounding, rank_tolerance(len(values)) * values[-1])
-    return _rotated(problem, values[kept][None], U[:, kept])
+    return _rotate(problem, values[kept][None], U[:, kept])
 
 
 def compress(problem: Problem) -> Problem:
     """The same problem in coordinates of the range of the sum of all Gram matrices.
 
-    Solvers that iterate on coefficients gain by it: targets outside the range have coefficients
-    of their size over alpha, and all others are small. Time n^3 + m n^2 r for rank r.
+    It helps solvers that iterate on coefficients: targets outside the range have coefficients of
+    their size over alpha, and all others are small. Time n^3 + m n^2 r for rank r.
     """
     values, U = eigh(problem.kernels.sum(axis=0), check_finite=False)
     check_psd(values, problem.rounding)
     U = U[:, values > len(values) * EPS * values[-1]]
     if U.shape[1] in (0, len(U)):
         return problem
-    return _rotated(problem, np.asarray(U.T @ problem.kernels @ U), U)
+    return _rotate(problem, np.asarray(U.T @ problem.kernels @ U), U)
 
 
 def alpha_unit(
@@ -390,40 +410,53 @@ def alpha_unit(
 def expand(
     problem: Problem,
     alpha: float,
-    C: Array,
+    found: Result,
     T: Array,
     weights: Array,
-    witness: Array | None = None,
-    *,
-    value: float,
-    gap: float,
-    converged: bool,
-    reason: str,
-    n_iter: int,
-    history: Array,
+    outward: Callable[[Array], Array] = lambda C: C,
 ) -> Result:
-    """The result in the coordinates of the rows, from coefficients (r, p), with its intercept."""
-    C = problem.rows(C, alpha)
-    witness = C if witness is None else problem.rows(witness, alpha)
-    constant = intercept(problem, C, T, problem.mean_y)
-    check_finite(C, T, constant)
-    return Result(C, T, weights, constant, value, gap, witness, converged, reason, n_iter, history)
+    """A result in the coordinates of the rows as given, with its intercept.
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha : float
+    found : Result
+        In the coordinates of a Gram matrix.
+    T : ndarray of shape (m, p, p)
+    weights : ndarray of shape (m,) or (m, p)
+    outward : callable, optional
+        From coefficients of ``found`` to coordinates (r, p) of the problem.
+    """
+    C, witness = (problem.rows(outward(A), alpha) for A in (found.C, found.witness))
+    return store_rows(problem, found, C, witness, T, weights, problem.mean_y)
 
 
-def intercept(problem: Problem, C: Array, T: Array, mean: Array) -> Array:
-    """Intercepts (p,) for kernels as given, from the intercepts for centred kernels."""
+def store_rows(
+    problem: Problem,
+    found: Result,
+    C: Array,
+    witness: Array,
+    T: Array,
+    weights: Array,
+    mean: Array,
+) -> Result:
+    """The result with these dual coefficients (n, p), and its intercept for kernels as given.
+
+    ``mean`` (p,) is the intercept for centred kernels.
+    """
     shift = np.einsum("mn,np,mpq->q", problem.mean_k / problem.scales[:, None], C, T)  # (p,)
-    return np.asarray(mean - shift)
+    check_finite(C, T, shift)
+    intercept = np.asarray(mean - shift)
+    return replace(found, C=C, witness=witness, T=T, weights=weights, intercept=intercept)
 
 
 def _check_parts(kernels: ArrayLike | list[KernelPart], Y: Array) -> list[KernelPart]:
     """Kernels as a list, with the rows of the targets, and values whose squares are finite."""
-    parts = (
-        [part for part in kernels if isinstance(part, KernelPart)]
-        if isinstance(kernels, list)
-        else []
-    )
-    parts = parts or [KernelPart(np.asarray(kernels, dtype=np.float64))]
+    if isinstance(kernels, list) and isinstance(kernels[0], KernelPart):
+        parts = [KernelPart(np.asarray(K, dtype=np.float64), flag) for K, flag in kernels]
+    else:
+        parts = [KernelPart(np.asarray(kernels, dtype=np.float64))]
     for K, is_features in parts:
         if Y.ndim != 2 or len(K) != len(Y) or not (is_features or K.shape == (len(Y), len(Y))):
             raise ValueError(
@@ -437,17 +470,8 @@ def _check_parts(kernels: ArrayLike | list[KernelPart], Y: Array) -> list[Kernel
     return parts
 
 
-def _check_weighted_squares(kernels: Array, Y: Array) -> None:
-    """Raise unless sums of squares of weighted kernels and targets are finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not (np.isfinite(np.vdot(kernels, kernels)) and np.isfinite(np.vdot(Y, Y))):
-            raise ValueError(
-                "sample_weight has values so large that weighted squares overflow; divide it by its mean"
-            )
-
-
 def _complete_targets(missing: MissingTargets, centred: bool) -> Array:
-    """Targets that have, with the weights of rows, the sums of squares of those not missing."""
+    """Complete targets with the sums of squares, by the weights of rows, of those not missing."""
     Y, weights = missing
     sums, row_weight = weights.sum(axis=0), weights.max(axis=1)
     mean = np.sum(weights * Y, axis=0) / sums if centred else np.zeros(Y.shape[1])
@@ -455,13 +479,13 @@ def _complete_targets(missing: MissingTargets, centred: bool) -> Array:
     return np.asarray(mean + share * (Y - mean))
 
 
-def _rotated(problem: Problem, kernels: Array, U: Array) -> Problem:
+def _rotate(problem: Problem, kernels: Array, U: Array) -> Problem:
     """The problem with these kernels, in coordinates given by the columns of U."""
     vectors = U if problem.vectors is None else problem.vectors @ U
     return replace(problem, kernels=kernels, targets=U.T @ problem.targets, vectors=vectors)
 
 
-def _centred_targets(Y: Array, w: Array, centred: bool) -> tuple[Array, Array]:
+def _centre_targets(Y: Array, w: Array, centred: bool) -> tuple[Array, Array]:
     """Centred and weighted targets, and their means."""
     mean = (w / w.sum()) @ Y if centred else np.zeros(Y.shape[1])
     Y = Y - mean
@@ -469,36 +493,3 @@ def _centred_targets(Y: Array, w: Array, centred: bool) -> tuple[Array, Array]:
         # A constant target minus its mean is rounding, not structure to learn.
         Y[:, np.abs(Y).max(axis=0) <= 4 * EPS * np.abs(mean)] = 0.0
     return Y * np.sqrt(w)[:, None], mean
-
-
-def _features(Phi: Array, share: Array, root: Array, centred: bool) -> tuple[Array, Array]:
-    """Centred and weighted features, and the mean of the rows of their Gram matrix."""
-    Phi = np.asarray(Phi, dtype=np.float64)
-    if not centred:
-        return Phi * root[:, None], np.zeros(len(Phi))
-    centre = share @ Phi
-    return (Phi - centre) * root[:, None], Phi @ centre
-
-
-def _scale(trace: float, w: Array, normalized: bool) -> float:
-    """The divisor of a Gram matrix of this trace."""
-    mean = trace / (float(w.sum()) or 1.0)
-    return mean if normalized and mean > 0.0 else 1.0
-
-
-def _write_gram(
-    K: Array, mean: Array, shift: Array, root: Array | None, scale: float, out: Array
-) -> None:
-    """Write (K - mean 1^T - 1 shift^T) / scale, weighted by roots from both sides.
-
-    Blocks of rows stay in the cache; passes over many large matrices take most of the time.
-    """
-    for first in range(0, len(K), BLOCK):
-        rows = slice(first, first + BLOCK)
-        block = out[rows]
-        np.subtract(K[rows], mean[rows, None], out=block)
-        block -= shift
-        if root is not None:
-            block *= root[rows, None]
-            block *= root
-        block *= 1.0 / scale

@@ -8,7 +8,7 @@ refuses a penalty that does not offer it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -30,12 +30,11 @@ from .penalties import (
     SpectralPenalty,
     compose,
 )
-from .problem import OVERFLOW
+from .problem import OVERFLOW, Result
 
 __all__ = [
     "SOLVERS",
     "Point",
-    "Solution",
     "Solver",
     "certify",
     "minimise",
@@ -60,22 +59,11 @@ ROUGH, SLACK = 1e-3, 0.1
 HALVINGS, CG_STEPS = 40, 10
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
-    """Parameters L, the coefficients C that go with them, and how far they are from the best.
+class Point(NamedTuple):
+    """Parameters L (m, k, k), their coefficients C with inner products S, and a certificate.
 
-    Attributes
-    ----------
-    L : ndarray of shape (m, k, k)
-    C : ndarray
-    S : ndarray of shape (m, k, k)
-        Squares of C.
-    value : float
-        The objective J(L).
-    gap : float
-        J(L) is at most this much above its minimum.
-    witness : ndarray
-        Coefficients whose dual value is J(L) - gap: C itself, unless a solver found better ones.
+    ``value`` is the objective J(L), at most ``gap`` above its minimum: the dual value of the
+    coefficients ``witness`` is J(L) - gap. The witness is C unless a solver has better ones.
     """
 
     L: Array
@@ -89,8 +77,7 @@ class Point:
 class Step(NamedTuple):
     """New parameters, coefficients to continue from, and the number of evaluations.
 
-    A solver that runs to the end by its own rule also says why it stopped, and gives the objective
-    after every update.
+    A solver with a stopping rule of its own also gives its reason and its objectives.
     """
 
     L: Array
@@ -101,58 +88,17 @@ class Step(NamedTuple):
 
 
 class Solver(NamedTuple):
-    """A solver: its function, and what it needs.
+    """A solver, and what it needs.
 
-    Attributes
-    ----------
-    run : callable
-        From a Gram matrix, a penalty, a point, a number of steps and a tolerance to a `Step`.
-    needs : str
-        What a penalty has to offer, one of the phrases of `entangled_kernels.convex.Penalty`.
-    gram : type
-        Class of the Gram matrices that it works on.
-    steps : int or None
-        Steps after which it is restarted at the best parameters. None: it runs to the end by a
-        rule of its own.
+    ``run`` takes a Gram matrix of the class ``gram``, a penalty that offers ``needs``, a point, a
+    number of steps and a tolerance. It is restarted after ``steps`` steps; None is a solver that
+    has a stopping rule of its own.
     """
 
-    run: Callable[[Any, Any, Any, int, float], Step]
+    run: Callable[[Any, Any, Point, int, float], Step]
     needs: str
     gram: type[Gram] = Gram
     steps: int | None = 40
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Learned parameters with their certificate.
-
-    Attributes
-    ----------
-    point : Point
-        Parameters, coefficients, objective and duality gap.
-    converged : bool
-    reason : str
-        ``"tolerance"``, ``"max_iter"``, or ``"stalled"`` if rounds gain nothing any more.
-    n_iter : int
-        Evaluations of the objective or of its dual, or updates of L.
-    history : ndarray
-        Objective at the start and after every round; it never rises.
-    """
-
-    point: Point
-    converged: bool
-    reason: str
-    n_iter: int
-    history: Array
-
-    @property
-    def outcome(self) -> dict[str, Any]:
-        """Fields of the solution that a `Result` has too."""
-        names = ("converged", "reason", "n_iter", "history")
-        return {name: getattr(self, name) for name in names} | {
-            "value": self.point.value,
-            "gap": self.point.gap,
-        }
 
 
 def solve_convex(
@@ -163,7 +109,7 @@ def solve_convex(
     solver: str | None = None,
     max_iter: int = 1000,
     tol: float = 1e-6,
-) -> Solution:
+) -> Result:
     """Minimise y^T (G_L + alpha I)^-1 y / 2 + P(L) over stacks L of psd matrices.
 
     Parameters
@@ -184,7 +130,8 @@ def solve_convex(
 
     Returns
     -------
-    Solution
+    Result
+        With the parameters as ``T``.
 
     Raises
     ------
@@ -197,35 +144,33 @@ def solve_convex(
     >>> from entangled_kernels.convex import KroneckerGram, Schatten
     >>> targets = np.array([[3.0, 3.0], [0.0, 0.1]])
     >>> gram = KroneckerGram(targets, 0.5, np.array([2.0, 1.0]))
-    >>> solution = solve_convex(gram, Schatten(1.0, radius=2.0), np.eye(2)[None])
-    >>> solution.point.gap <= 1e-6 * solution.point.value
+    >>> found = solve_convex(gram, Schatten(1.0, radius=2.0), np.eye(2)[None])
+    >>> found.gap <= 1e-6 * found.value
     True
-    >>> solution.point.L[0].round(2)
+    >>> found.T[0].round(2)
     array([[1., 1.],
            [1., 1.]])
     """
     chosen = _choose(gram, penalty, penalty.solver if solver is None else solver)
     best = last = certify(gram, penalty, start)
+    history, used, idle, reason = [best.value], 1, 0, "tolerance"
     if chosen.steps is None:
         step = chosen.run(gram, penalty, best, max_iter, tol)
-        point = certify(gram, penalty, step.L)
-        point = point if step.C is None else replace(point, C=step.C)
-        converged = step.reason == "tolerance"
-        return Solution(point, converged, step.reason, step.evaluations, np.array(step.history))
-    history, used, idle, reason = [best.value], 1, 0, "tolerance"
-    while best.gap > tol * best.value:
+        best = certify(gram, penalty, step.L)
+        best = best if step.C is None else best._replace(C=step.C)
+        reason, used, history = step.reason, step.evaluations, list(step.history)
+    while chosen.steps is not None and best.gap > tol * best.value:
         if used >= max_iter or idle >= IDLE:
             reason = "max_iter" if used >= max_iter else "stalled"
             break
         try:
             step = chosen.run(gram, penalty, last, min(chosen.steps, max_iter - used), tol)
-            point = certify(gram, penalty, step.L)
+            point = last = certify(gram, penalty, step.L)
         except np.linalg.LinAlgError as error:
             raise ValueError(OVERFLOW) from error
-        last = point
         if step.C is not None:
             point = _witnessed(gram, penalty, point, step.C)
-            last = replace(point, C=step.C)
+            last = point._replace(C=step.C)
         used += step.evaluations
         # Changes within the rounding of the objective are no progress.
         rounding = 2.0 * EPS * abs(best.value)
@@ -234,7 +179,9 @@ def solve_convex(
         if point.gap < best.gap:
             best = point
         history.append(min(history[-1], point.value))
-    return Solution(best, reason == "tolerance", reason, used, np.array(history))
+    L, C, _, value, gap, witness = best
+    converged = reason == "tolerance"
+    return Result(L, C, value, gap, witness, converged, reason, used, np.array(history))
 
 
 def _choose(gram: Gram, penalty: Penalty, name: str) -> Solver:
@@ -245,7 +192,8 @@ def _choose(gram: Gram, penalty: Penalty, name: str) -> Solver:
     if chosen.needs not in penalty.offers:
         fitting = sorted(key for key, solver in SOLVERS.items() if solver.needs in penalty.offers)
         raise ValueError(
-            f"solver {name!r} needs {chosen.needs}, which {penalty} does not offer; use one of {fitting}"
+            f"solver {name!r} needs {chosen.needs}, which {penalty} does not offer; use one of "
+            f"{fitting}"
         )
     if not isinstance(gram, chosen.gram):
         raise ValueError(
@@ -256,13 +204,7 @@ def _choose(gram: Gram, penalty: Penalty, name: str) -> Solver:
 
 
 def certify(gram: Gram, penalty: Penalty, L: Array) -> Point:
-    """Evaluate the objective and its duality gap at L.
-
-    Parameters
-    ----------
-    gram : Gram
-    penalty : Penalty
-    L : ndarray of shape (m, k, k)
+    """Evaluate the objective and its duality gap at L, (m, k, k).
 
     Notes
     -----
@@ -296,7 +238,7 @@ def _duality_gap(gram: Gram, penalty: Penalty, L: Array, C: Array, S: Array) -> 
     if t == 1.0:
         return penalty.gap(L, S), 1.0
     fit, size = float(np.vdot(gram.targets, C)), _size(gram, C)
-    t = min(t, fit / size)
+    t = min(t, fit / max(size, TINY))
     data = fit - 0.5 * (float(np.vdot(L, S)) + size)
     return penalty.value(L) + data - (t * fit - 0.5 * t**2 * size), t
 
@@ -311,7 +253,7 @@ def _witnessed(gram: Gram, penalty: Penalty, point: Point, C: Array) -> Point:
     fit, size = float(np.vdot(gram.targets, C)), _size(gram, C)
     dual = fit - 0.5 * size - penalty.conjugate(gram.inner_products(C))
     gap = max(point.value - gram.constant - dual, 0.0)
-    return replace(point, gap=gap, witness=C) if gap < point.gap else point
+    return point._replace(gap=gap, witness=C) if gap < point.gap else point
 
 
 def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: float = 0.0) -> Step:
@@ -323,21 +265,33 @@ def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: floa
     the L at which P*(S / 2) is attained. At fixed L the Hessian is G_L + alpha I, which the
     preconditioner of the point's L turns into the identity.
     """
-    change = gram.preconditioner(point.L)
+    return _search_dual(gram, penalty, point, steps, tol=SHARP * tol)
+
+
+def _search_dual(
+    gram: Gram,
+    penalty: Penalty,
+    point: Point,
+    steps: int,
+    enough: Callable[..., bool] = lambda *_: False,
+    tol: float = 0.0,
+) -> Step:
+    """L-BFGS on the dual problem, until ``enough`` of C, L, S, the residual e and the slope."""
+    change, done = gram.preconditioner(point.L), False
 
     def value_and_slope(X: Array) -> tuple[float, Array]:
+        nonlocal done
         C = change.forward(X)
         S = gram.inner_products(C)
         L = penalty.argmax(S)
-        conjugate = 0.5 * float(np.vdot(L, S)) - penalty.value(L)
-        value = (
-            0.5 * gram.alpha * float(np.vdot(C, C)) - float(np.vdot(C, gram.targets)) + conjugate
-        )
-        return value, change.adjoint(gram.alpha * C - gram.targets + gram.apply(L, C))
+        e = gram.alpha * C - gram.targets + gram.apply(L, C)
+        slope = change.adjoint(e)
+        done = enough(C, L, S, e, slope)
+        inner, fit = float(np.vdot(L, S)), float(np.vdot(gram.targets, C))
+        return 0.5 * (_size(gram, C) + inner) - fit - penalty.value(L), slope
 
-    X, evaluations = minimise(
-        value_and_slope, change.inverse(point.C), steps, whitened=True, tol=SHARP * tol
-    )
+    start = change.inverse(point.C)
+    X, evaluations = minimise(value_and_slope, start, steps, lambda: done, whitened=True, tol=tol)
     C = change.forward(X)
     return Step(penalty.argmax(gram.inner_products(C)), C, evaluations)
 
@@ -413,7 +367,7 @@ def _change(curvature: Array, levels: Array, rest: Array, scale: float) -> Preco
 def _whole_change(
     curvature: Array, levels: Array, rest: Array, scale: float, *, ball: bool
 ) -> Preconditioner:
-    """b = R X with R R^T the inverse of the Hessian; of a ball, in which the size of b is free, across b."""
+    """b = R X with R R^T the inverse of the Hessian; in a ball the size of b is free."""
     b = np.sqrt(levels)
     hessian = scale * (4.0 * b[:, None] * curvature * b + 2.0 * np.diag(rest))  # (m, m)
     if ball:
@@ -440,7 +394,7 @@ def _slope(penalty: SpectralPenalty, levels: Array, S: Array, V: Array) -> tuple
         return slope, 1.0
     along = float(np.einsum("mi,mki,mkl,mli->", levels, V, S, V))  # <L, S>
     normal = float(np.vdot(slope, levels))
-    return 0.5 * along / max(normal, np.finfo(float).tiny) * slope, penalty.level_scale(levels)
+    return 0.5 * along / max(normal, TINY) * slope, penalty.level_scale(levels)
 
 
 def model_round(
@@ -484,14 +438,8 @@ def model_round(
 
 
 @dataclass(frozen=True, eq=False)
-class Proximal:
+class Proximal(Penalty):
     """||L - centre||^2 / (2 length) in the ball tr(L) <= radius: a penalty with a smooth conjugate.
-
-    Attributes
-    ----------
-    radius : float
-    centre : ndarray of shape (m, k, k)
-    length : float
 
     Notes
     -----
@@ -518,7 +466,11 @@ class Proximal:
     def argmax(self, S: Array) -> Array:
         """The L at which <L, S> / 2 less the value is largest."""
         levels, V = np.linalg.eigh(self.centre + 0.5 * self.length * S)
-        return compose(_to_ball(levels, self.radius), V)
+        if np.maximum(levels, 0.0).sum() > self.radius:
+            falling = -np.sort(-levels, axis=None)
+            excess = (np.cumsum(falling) - self.radius) / np.arange(1, levels.size + 1)
+            levels = levels - excess[np.flatnonzero(falling >= excess)[-1]]
+        return compose(np.maximum(levels, 0.0), V)
 
 
 def proximal_round(
@@ -539,42 +491,20 @@ def proximal_round(
     the gap of both is at most P*(S / 2) - <L, S> / 2 + |e|^2 / (2 alpha), and the search ends where
     that is within the tolerance, or where more steps would only better the proximal problem.
     """
-    reachable = max(point.value - gram.constant, point.gap, np.finfo(float).tiny)
+    reachable = max(point.value - gram.constant, point.gap, TINY)
     length = float(np.vdot(point.L, point.L)) / np.sqrt(point.gap * reachable)
     assert penalty.radius is not None  # a ball
     near = Proximal(penalty.radius, point.L, length)
-    change = gram.preconditioner(point.L)
-    latest = {"enough": False}
 
-    def value_and_slope(X: Array) -> tuple[float, Array]:
-        C = change.forward(X)
-        S = gram.inner_products(C)
-        L = near.argmax(S)
-        e = gram.alpha * C - gram.targets + gram.apply(L, C)
-        slope = change.adjoint(e)
+    def enough(C: Array, L: Array, S: Array, e: Array, slope: Array) -> bool:
         inner, fit = float(np.vdot(L, S)), float(np.vdot(gram.targets, C))
-        size = gram.alpha * float(np.vdot(C, C))
         slack = float(np.vdot(e, e)) / (2.0 * gram.alpha)
         gap = penalty.conjugate(S) - 0.5 * inner
-        value = slack + fit - 0.5 * (inner + size) + gram.constant
+        value = slack + fit - 0.5 * (inner + _size(gram, C)) + gram.constant
         solved = 0.5 * float(np.vdot(slope, slope)) <= ROUGH * gap and slack <= SLACK * gap
-        latest["enough"] = solved or gap + slack <= tol * value
-        return 0.5 * (size + inner) - fit - near.value(L), slope
+        return solved or gap + slack <= tol * value
 
-    X, evaluations = minimise(
-        value_and_slope, change.inverse(point.C), steps, lambda: latest["enough"], whitened=True
-    )
-    C = change.forward(X)
-    return Step(near.argmax(gram.inner_products(C)), C, evaluations)
-
-
-def _to_ball(levels: Array, radius: float) -> Array:
-    """The nearest non-negative levels whose sum is at most the radius."""
-    if np.maximum(levels, 0.0).sum() <= radius:
-        return np.maximum(levels, 0.0)
-    falling = -np.sort(-levels, axis=None)
-    excess = (np.cumsum(falling) - radius) / np.arange(1, levels.size + 1)
-    return np.asarray(np.maximum(levels - excess[np.flatnonzero(falling >= excess)[-1]], 0.0))
+    return _search_dual(gram, near, point, steps, enough)
 
 
 @dataclass(frozen=True, eq=False)
@@ -623,7 +553,8 @@ def newton_round(
     """
 
     def slope(now: Factored) -> float:
-        return float(np.linalg.norm(_descent(now))) / _norm(now)
+        P = now.S / 2 - np.diag(now.levels)
+        return float(np.linalg.norm(P)) / max(float(np.linalg.norm(now.levels)), TINY)
 
     levels, V = eigh(point.L[0])
     floor = EPS * max(float(levels[-1]), TINY)
@@ -679,19 +610,9 @@ def _descend(
     return now.step(gram, "max_iter", history)
 
 
-def _norm(now: Factored) -> float:
-    """||L||, kept from underflow to zero."""
-    return max(float(np.linalg.norm(now.levels)), TINY)
-
-
-def _descent(now: Factored) -> Array:
-    """P = S / 2 - L in the eigenbasis of L, (k, k)."""
-    return now.S / 2 - np.diag(now.levels)
-
-
 def _newton_step(gram: KroneckerGram, penalty: Schatten, now: Factored) -> Factored | None:
     """Newton's step, shortened until it lowers the objective; None if none does."""
-    P = _descent(now)
+    P = now.S / 2 - np.diag(now.levels)
     D = _newton_direction(gram, now, P)
     slope = float(np.vdot(P, D))
     for halving in range(HALVINGS):
@@ -714,7 +635,7 @@ def _newton_direction(gram: KroneckerGram, now: Factored, P: Array) -> Array:
     A = quotients.T @ F**2  # (k, k)
     diagonal = 1.0 + (A + A.T) / 2
     size = float(np.linalg.norm(P))
-    enough = size * min(0.1, size / _norm(now))
+    enough = size * min(0.1, size / max(float(np.linalg.norm(now.levels)), TINY))
 
     def apply(D: Array) -> Array:
         bent = F.T @ ((F @ D) * quotients)  # (k, k)
@@ -757,7 +678,7 @@ def minimise(
     whitened: bool = False,
     tol: float = 0.0,
 ) -> tuple[Array, int]:
-    """The best point that a number of L-BFGS steps finds, and how often the function was evaluated.
+    """Minimise by L-BFGS; return the last point and the number of evaluations.
 
     Parameters
     ----------
@@ -766,9 +687,9 @@ def minimise(
     start : ndarray
     steps : int
     enough : callable, optional
-        Asked after every step whether the last point evaluated will do.
+        True if the last point evaluated is good enough; called after every step.
     whitened : bool, default=False
-        Whether the Hessian is near the identity.
+        True if the Hessian is near the identity.
     tol : float, default=0.0
         Stop when |slope|^2 / 2, about what is left to gain, is at most this share of the value at
         the start. Ignored if the slope at the start is within it already.
@@ -790,7 +711,7 @@ def minimise(
     little = tol * unit if 0.5 * float(np.vdot(first_slope, first_slope)) > tol * unit else 0.0
 
     def flat(x: Array) -> tuple[float, Array]:
-        # The search begins where the units were outcome.
+        # The start was evaluated before, for the units.
         if np.array_equal(x, begin):
             value, slope = first, first_slope
         else:
@@ -835,7 +756,7 @@ def _minimise_by_slopes(
     stop: Callable[[Array], None],
     options: dict[str, float],
 ) -> tuple[Array, int]:
-    """Go on with L-BFGS where rounding hides the differences between values.
+    """Continue with L-BFGS where rounding hides the differences between values.
 
     Between two points near each other, the value changes by the inner product of their difference
     with the mean of the two gradients, up to terms of third order. This has all its digits where a

@@ -1,4 +1,4 @@
-"""Tables as scikit-learn hands them out."""
+"""Tables in the form of scikit-learn's loaders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_bunch(
     index: list[str] | None = None,
     **more: Any,
 ) -> Any:
-    """``(data, target)``, or a Bunch with these, their names, DESCR, ``frame`` and whatever else is given."""
+    """``(data, target)``, or a Bunch with these, ``frame``, names, DESCR and ``more``."""
     X: Any = np.asarray(data, dtype=np.float64)
     Y: Any = np.asarray(target, dtype=np.float64)
     frame = None

@@ -16,8 +16,9 @@ FILE = DataFile(
     folder="concrete_slump",
     name="slump_test.data",
     sha256="9da600e23a290719300d4c7e2190bc7d02936e7e4f05fb17615cb3e8bdfd9997",
-    url="https://raw.githubusercontent.com/Alexis-Ribat/Data_Mining_Alexis_Ribat_Slump_Test_Analysis/"
-    "9f1b94535f108aa736f48b68778a6d0dcf608006/slump_test.data",
+    url="https://raw.githubusercontent.com/Alexis-Ribat/"
+    "Data_Mining_Alexis_Ribat_Slump_Test_Analysis/9f1b94535f108aa736f48b68778a6d0dcf608006/"
+    "slump_test.data",
 )
 N_INPUTS = 7
 
@@ -48,7 +49,7 @@ def fetch_concrete_slump(
         Without it the environment variable ENTANGLED_KERNELS_DATA is used, then
         ``~/.cache/entangled-kernels``.
     download_if_missing : bool, default=True
-        Raise an error instead when False.
+        If False, a missing file is an error.
     as_frame : bool, default=False
         Give data frames.
     return_X_y : bool, default=False
@@ -63,9 +64,9 @@ def fetch_concrete_slump(
     Raises
     ------
     FileNotFoundError
-        When the file is neither there nor to be had; says where to put it.
+        If the file is missing and cannot be downloaded; the message says where to put it.
     ValueError
-        When the file is not the one published.
+        If the file is not the one published.
     """
     content, path = read_file(FILE, data_home, download_if_missing)
     lines = content.decode("utf-8").splitlines()

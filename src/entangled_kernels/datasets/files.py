@@ -1,4 +1,4 @@
-"""Finding the file of a table: in a local folder, or downloaded into it, and always checked."""
+"""Files of tables, read from a local folder or downloaded into it, and always checked."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class DataFile(NamedTuple):
     Attributes
     ----------
     folder, name : str
-        Where it lies in the data folder.
+        Its folder and name in the data folder.
     sha256 : str
-        Of its bytes, for a file compressed with gzip of those inside.
+        Of its bytes, for a gzip file after decompression.
     url : str
-        Where to get it.
+        Source of the download.
     """
 
     folder: str
@@ -37,7 +37,7 @@ class DataFile(NamedTuple):
 
 
 def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """The folder given, else the one that ENTANGLED_KERNELS_DATA names, else one in the user's cache."""
+    """``data_home``, or else the folder in ENTANGLED_KERNELS_DATA, or one in the user's cache."""
     folder = os.environ.get(ENVIRONMENT) if data_home is None else data_home
     if folder:
         return Path(folder).expanduser()
@@ -47,39 +47,39 @@ def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
 def read_file(
     file: DataFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool
 ) -> tuple[bytes, Path]:
-    """Contents of the file, or of the same with .gz at its end, and its path; downloaded when not there.
+    """Contents and path of a file, or of its copy with suffix .gz; a missing one is downloaded.
 
     Raises
     ------
     FileNotFoundError
-        When it is neither there nor to be had; says where to put it.
+        If it is missing and cannot be downloaded; the message says where to put it.
     ValueError
-        When its checksum is another.
+        If its checksum differs.
     """
     path = data_folder(data_home) / file.folder / file.name
-    found = path if path.is_file() else Path(f"{path}.gz")
-    if not found.is_file():
+    existing = path if path.is_file() else Path(f"{path}.gz")
+    if not existing.is_file():
         if not download_if_missing:
             raise FileNotFoundError(_advice(file, path, "download_if_missing=False"))
         _download(file, path)
-        found = path
-    content = found.read_bytes()
-    if found.suffix == ".gz":
+        existing = path
+    content = existing.read_bytes()
+    if existing.suffix == ".gz":
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError) as error:
-            raise ValueError(f"{found} is damaged: {error}; {_replacement(file)}") from error
+            raise ValueError(f"{existing} is damaged: {error}; {_replacement(file)}") from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
         raise ValueError(
-            f"{found} has SHA256 {digest}, expected {file.sha256}: it is damaged or another file; "
-            f"{_replacement(file)}"
+            f"{existing} has SHA256 {digest}, expected {file.sha256}: it is damaged or another "
+            f"file; {_replacement(file)}"
         )
-    return content, found
+    return content, existing
 
 
 def _download(file: DataFile, path: Path) -> None:
-    """Put the file at its path, whole and checked, or leave nothing there and say why."""
+    """Download a file to its path, or raise; a partial or wrong file is not kept."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         fetch_file(file.url, path.parent, path.name, file.sha256, n_retries=0)
@@ -88,7 +88,7 @@ def _download(file: DataFile, path: Path) -> None:
             error.close()
         raise FileNotFoundError(_advice(file, path, f"{type(error).__name__}: {error}")) from error
     except OSError as error:
-        # Errors of the system have a number, scikit-learn's about the checksum has none.
+        # Only scikit-learn's error about the checksum has no error number.
         if error.errno is not None:
             raise
         raise ValueError(f"what {file.url} sent is not the file expected: {error}") from error
@@ -96,8 +96,9 @@ def _download(file: DataFile, path: Path) -> None:
 
 def _advice(file: DataFile, path: Path, reason: str) -> str:
     return (
-        f"{path} is not there, and {file.url} was not downloaded ({reason}). Put {file.name} there, or pass "
-        f"data_home= or set {ENVIRONMENT} to a folder that holds {file.folder}/{file.name}."
+        f"{path} is not there, and {file.url} was not downloaded ({reason}). Put {file.name} "
+        f"there, or pass data_home= or set {ENVIRONMENT} to a folder that holds "
+        f"{file.folder}/{file.name}."
     )
 
 

@@ -50,7 +50,7 @@ def fetch_sarcos(
         the environment variable ENTANGLED_KERNELS_DATA is used, then
         ``~/.cache/entangled-kernels``.
     download_if_missing : bool, default=True
-        Raise an error instead when False.
+        If False, a missing file is an error.
     as_frame : bool, default=False
         Give data frames.
     return_X_y : bool, default=False
@@ -65,9 +65,9 @@ def fetch_sarcos(
     Raises
     ------
     FileNotFoundError
-        When the file is neither there nor to be had; says where to put it.
+        If the file is missing and cannot be downloaded; the message says where to put it.
     ValueError
-        When the file is not the one published.
+        If the file is not the one published.
     """
     content, path = read_file(FILE, data_home, download_if_missing)
     values = loadmat(BytesIO(content))["sarcos_inv_test"]

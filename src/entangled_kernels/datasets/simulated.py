@@ -48,7 +48,7 @@ def make_bilinear(
     n_samples, n_outputs, n_features : int
         Training rows n, outputs p, inputs d.
     n_test : int, default=200
-        Further rows, drawn alike.
+        Number of test rows.
     output_rank : int, optional
         Rank of T; n_outputs by default.
     noise : float, default=0.1
@@ -68,8 +68,8 @@ def make_bilinear(
 
     Notes
     -----
-    The paper gives the equation, not the laws of its matrices; ours are these. Samples are columns,
-    the training ones first, and x_1, ..., x_n are those:
+    The paper gives the equation and not the distributions of its matrices; ours are below. Samples
+    are columns, and the first n, x_1, ..., x_n, are the training rows:
 
         x_j ~ N(0, I_d),                      K[i, j] = <x_i, x_j> / d
         G ~ N(0, 1) entries, (d, d),          A[i, j] = <G x_i, G x_j> / d^2
@@ -115,7 +115,7 @@ def make_bilinear(
         data_test=X[n_samples:],
         target_test=Y[n_samples:],
         T=T,
-        # Divided as the targets are, so that the equation holds between what is returned.
+        # Divided like the targets, so that the equation holds for the returned values.
         C=C / scale,
         A=A,
         K=K,
@@ -170,7 +170,7 @@ def make_entangled(
 
         f(x) = sum_i w_i M_i phi(x),   cov(f(x), f(z)) = sum_i M_i phi(x) phi(z)^T M_i^T = K(x, z)
 
-    so f is an exact draw, at the cost n m p r, whatever the number of rows.
+    so f is an exact draw, at the cost n m p r.
 
     Examples
     --------

@@ -14,7 +14,10 @@ from .files import DataFile, read_file
 
 __all__ = ["fetch_uwave"]
 
-SOURCE = "https://raw.githubusercontent.com/lnthach/SAX-SEQL/fae89394bf89fd39a02149267ef2784bae28e23c/data/"
+SOURCE = (
+    "https://raw.githubusercontent.com/lnthach/SAX-SEQL/"
+    "fae89394bf89fd39a02149267ef2784bae28e23c/data/"
+)
 CHECKSUMS = {
     "X": "a3f71f4d7a4e98d0e588c509cc4c94503fc80631c20cf7ee0f8fe8563e615f62",
     "Y": "a1b3b4649a24523bec3312343b72e3e2dd2bcb510b0ce4fc364867dcc09a4145",
@@ -65,7 +68,7 @@ def fetch_uwave(
         end or without, or into which they are downloaded. Without it the environment variable
         ENTANGLED_KERNELS_DATA is used, then ``~/.cache/entangled-kernels``.
     download_if_missing : bool, default=True
-        Raise an error instead when False.
+        If False, a missing file is an error.
     as_frame : bool, default=False
         Give data frames.
     return_X_y : bool, default=False
@@ -81,9 +84,9 @@ def fetch_uwave(
     Raises
     ------
     FileNotFoundError
-        When a file is neither there nor to be had; says where to put it.
+        If a file is missing and cannot be downloaded; the message says where to put it.
     ValueError
-        When a file is not the one published.
+        If a file is not the one published.
     """
     _check_axes("inputs", inputs)
     _check_axes("outputs", outputs)

@@ -20,7 +20,7 @@ FILE = DataFile(
     url="https://raw.githubusercontent.com/cran/fda/b21dd5c1e007887bfe15b1bc4f21ee8f6b7040a7/data/"
     "CanadianWeather.rda",
 )
-# Our names and the file's.
+# Names in the file by our names.
 SERIES = {
     "temperature": "Temperature.C",
     "precipitation": "Precipitation.mm",
@@ -57,7 +57,7 @@ def fetch_canadian_weather(
         Without it the environment variable ENTANGLED_KERNELS_DATA is used, then
         ``~/.cache/entangled-kernels``.
     download_if_missing : bool, default=True
-        Raise an error instead when False.
+        If False, a missing file is an error.
     as_frame : bool, default=False
         Give data frames, with stations as index.
     return_X_y : bool, default=False
@@ -73,9 +73,9 @@ def fetch_canadian_weather(
     Raises
     ------
     FileNotFoundError
-        When the file is neither there nor to be had; says where to put it.
+        If the file is missing and cannot be downloaded; the message says where to put it.
     ValueError
-        When the file is not the one published.
+        If the file is not the one published.
     ImportError
         Without rdata, which the extra ``data`` installs.
     """
@@ -109,6 +109,7 @@ def _read_r_data(content: bytes) -> dict[str, Any]:
         import rdata
     except ImportError as error:
         raise ImportError(
-            'fetch_canadian_weather reads a file of R with rdata: pip install "entangled-kernels[data]"'
+            "fetch_canadian_weather reads a file of R with rdata: "
+            'pip install "entangled-kernels[data]"'
         ) from error
     return dict(rdata.conversion.convert(rdata.parser.parse_data(content)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,16 +15,15 @@ from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
-from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.validation import _num_features, _num_samples
 
-from ..features import FeatureMapTraits, default_feature_maps, is_fitted, map_features
+from ..features import FeatureMapTraits, default_feature_maps, is_fitted
 from ..kernels import KrausKernel
 from ..learning import FitSettings, Moments, RowSample
-from ..learning.moments import least_keys, sample_size
 from ..linalg import Array, Index
-from ..model import FIRST_BLOCK, FittedModel, InputRange, NoisePart, TargetScale
+from ..model import FIRST_BLOCK, FittedModel, InputRange, TargetScale
 from ..parameters import (
     check_choice,
     check_feature_map,
@@ -45,9 +44,7 @@ from ..selection import (
     SearchSettings,
     Selected,
     TargetUnits,
-    UsedMap,
-    grid_members,
-    scale_weights,
+    grid_settings,
     search_moments,
     search_rows,
     split_rows,
@@ -74,11 +71,6 @@ from .entangled_kernel_ridge import (
 
 __all__ = ["EntangledKernelRidgeCV"]
 
-T = TypeVar("T")
-# Least share of the feature maps that show noise, for an explanation to compare effects with those
-# of noise.
-LEAST_SHARE = 0.2
-
 
 class EntangledKernelRidgeCV(EntangledRegressor):
     """Entangled kernel ridge regression with its settings chosen by cross-validation.
@@ -92,13 +84,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"``
         tries the standardised columns; `ColumnWidthFeatures`, with a width for every column, of the
         columns and of columns made symmetric by powers; `ForestFeatures`; and, with two to eight
-        targets and not in streams, `TargetProcessFeatures`. With more than 200 inputs powers and
+        targets and not in streams, `TargetProcessFeatures`. With more than 200 inputs, powers and
         processes are left out. Kernels clip columns at one range beyond the training rows
-        (``reach=1``; not in streams), so that only the standardised columns follow a trend farther
-        out.
+        (``reach=1``; not in streams), so that only the standardised columns extrapolate farther.
     alphas : array-like or None, default=None
-        Ridge penalties to try. None takes 34 values over eleven decades about the scale of the
-        features, and the noise that a feature map has found, its ``noise_``.
+        Ridge penalties to try. None is 34 values over eleven decades about the scale of the
+        features, and the noise that a feature map has estimated, its ``noise_``.
     param_grid : dict or None, default=None
         Values to try of the parameters of `EntangledKernelRidge`, as in scikit-learn's
         `GridSearchCV`: ``shrinkage``, ``alignment_mix``, ``target_alpha``, ``prediction``, ``rank``
@@ -109,9 +100,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         the same kernel are tried once. With ``solver=["ascent"]`` steps along the path are
         candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
-        An int asks for shuffled folds, of whole groups where `fit` is given groups; with at most 60
-        rows they are repeated until there are 10 splits. `TimeSeriesSplit` predicts folds from rows
-        before.
+        An int asks for shuffled folds, or for folds of whole groups if `fit` is given groups; with
+        at most 60 rows they are repeated until there are 10 splits. With `TimeSeriesSplit`, folds
+        are predicted from the rows before them.
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower
         is better.
@@ -120,19 +111,20 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         their held-out errors, E^(-n / 2) for a mean squared error E
         (`entangled_kernels.selection.stacking`). These means, and kernel ridge with the noise that
         a map has estimated for its alpha, are stacked by a convex combination on held-out
-        predictions. Each target weighs candidates by its own error plus twice the mean error of all
-        targets, where there are no more than 64 targets and no more than rows. An average of
-        coefficients is a coefficient matrix, so predicting costs what the features cost.
+        predictions. With at most 64 targets, and no more than rows, every target has its own
+        weights, by its own error plus twice the mean error of all targets. An average of
+        coefficients is a coefficient matrix, so predicting costs no more than with one candidate.
         ``"best"``: the candidate with the least error. ``"one_se"``: the one with the largest
         shrinkage and the largest alpha within a standard error.
     fit_intercept : bool, default=True
     n_jobs : int or None, default=None
-        Folds worked on at the same time, in threads that start where that saves time. Results do
+        Folds computed at the same time, in threads that are started if that saves time. Results do
         not depend on it.
     target_transform : as in `EntangledKernelRidge`
         Candidates are tried on transformed targets, and ``best_score_`` and ``cv_results_`` are
-        errors of these; ``cv_score_``, ``cv_rmse_`` and what stands beside them are errors of
-        predictions in units of the targets. A transformer is fitted once, on all rows.
+        errors of these. ``cv_score_``, ``cv_rmse_``, ``cv_target_score_`` and the scores of kernel
+        ridge are errors of predictions in units of the targets. A transformer is fitted once, on
+        all rows.
     random_state : int, RandomState or None, default=None
         For shuffling and random starts.
     verbose : int, default=0
@@ -143,55 +135,55 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     best_estimator_ : EntangledKernelRidge
         The chosen candidate, fitted on all rows.
     best_params_ : dict
-        Its parameters, the feature map's place among those tried with them when there are several.
+        Its parameters, and the number of its feature map if several are tried.
     best_score_ : float
-        Its cross-validated error; lower is better. It is the least of many, so somewhat too good.
+        Its cross-validated error; lower is better. It is the least of many errors, so somewhat too
+        optimistic.
     cv_score_ : float
-        Held-out error of the model that is kept, an average or not; lower is better. Each fold's
-        rows are predicted with weights and shares that rest on the others. It is the error to
-        expect of new rows like those that folds hold out: of any rows, of rows of new groups where
-        folds are of groups, of later rows where they are in the order of time. Rows that no fold
-        holds out have no part in it.
+        Held-out error of the model that is kept, an average or not; lower is better. The rows of a
+        fold are predicted with weights and shares from the other folds. It estimates the error on
+        new rows that are like the held-out ones: on rows of new groups if folds are of groups, on
+        later rows if folds are in the order of time. Rows that no fold holds out do not count.
     cv_target_score_, cv_rmse_ : ndarray of shape (p,)
-        That error of every target, NaN for a constant one, and its root mean squared error in its
-        own unit.
+        The same error by target, NaN for a constant target, and the root mean squared error in
+        units of the target.
     kernel_ridge_score_, kernel_ridge_target_score_ : float and ndarray of shape (p,)
-        The same errors on the same folds of what would be kept with plain kernel ridge alone, of
-        the same feature maps.
+        The same errors of the model that would be kept with plain kernel ridge alone, on the same
+        feature maps and folds.
     best_index_ : int
-        Its place in ``cv_results_``.
+        Row of the best candidate in ``cv_results_``.
     cv_results_ : dict of ndarray
         One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
         ``split{i}_test_score``; ready for `pandas.DataFrame`.
     cv_target_scores_ : ndarray of shape (number of candidates, p)
-        Errors of every target in the order of ``cv_results_``, NaN for a constant one; only there
-        where targets weigh candidates apart.
+        Errors of every target in the order of ``cv_results_``, NaN for a constant target; only
+        there if every target has its own weights.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
-        Those of the best estimator, or averages.
+        Of the best estimator, or of the average.
     average_weights_ : ndarray of shape (number of candidates, p) or (number of candidates,)
-        With ``selection="average"``, in the order of ``cv_results_``; the same for all targets
-        where they weigh candidates together.
+        With ``selection="average"``, in the order of ``cv_results_``; one column if all targets
+        have the same weights.
     n_splits_ : int
     entangled_estimator_ : EntangledKernelRidge
         The best entangled candidate, fitted on all rows: the best estimator, unless that is kernel
-        ridge or predicts with the partial trace. ``kernel_``, ``kraus_`` and `project` are those of
-        it, and it has `transform`.
+        ridge or predicts with the partial trace. ``kernel_``, ``kraus_`` and `project` are its
+        own, and it has `transform`.
     feature_map_ : transformer or None
-        Of ``coef_``; a `FeatureUnion` where candidates with several maps are averaged.
+        Of ``coef_``; a `FeatureUnion` if candidates with several maps are averaged.
     n_iter_, n_features_in_, feature_names_in_, target_names_ : as in `EntangledKernelRidge`
 
     Notes
     -----
-    Rows in batches are judged by the moments of the folds (`entangled_kernels.selection.folds`):
-    after one pass over the rows nothing depends on their number. One decomposition serves all
-    alphas of a kernel.
+    For rows in batches, errors are computed from the moments of the folds
+    (`entangled_kernels.selection.folds`): after one pass over the rows the cost does not depend on
+    their number. One decomposition serves all alphas of a kernel.
 
-    With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values, or of
-    its group (`entangled_kernels.streams.row_stream`), so it does not matter how rows are cut and
-    ordered; ``cv`` must be a number, or a `KFold` or `GroupKFold` of which the number counts. With
-    `TimeSeriesSplit`, which needs `fit_batches`, folds are blocks of the rows in their order. Of
-    several feature maps, such as ``"auto"``, one is chosen on the first 10,000 rows; what else
-    there is to choose is chosen on all rows.
+    With `partial_fit`, `fit_batches` and Dask, the fold of a row is a hash of its values, or of its
+    group (`entangled_kernels.streams.row_stream`), so results do not depend on the order of the
+    rows and the size of batches. ``cv`` must be a number, or a `KFold` or `GroupKFold`, of which
+    only the number of folds is used. With `TimeSeriesSplit`, which needs `fit_batches`, folds are
+    blocks of the rows in their order. Of several feature maps, such as ``"auto"``, one is chosen on
+    the first 10,000 rows; everything else is chosen on all rows.
 
     Examples
     --------
@@ -230,7 +222,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012 (scikit-learn reads it from the class)
+    # scikit-learn reads it from the class.
+    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012
 
     _search: Selected | None = None
     _candidates: tuple[EntangledKernelRidge | None, EntangledKernelRidge | None] = (None, None)
@@ -251,7 +244,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             NaN where a target is missing.
-        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), float, optional
             Non-negative. A constant factor changes nothing: weights are divided by that of one row.
         groups : array-like of shape (n_samples,), optional
             Numbers or text. Rows of a group are held out together, by folds of whole groups where
@@ -284,62 +277,35 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             n_table=len(np.asarray(y)),
             random_state=self.random_state,
         )
-        shown = _Progress(len(maps)) if self.verbose else None
-
-        def report(done: int, n_steps: int) -> None:
-            if progress is not None:
-                progress(done, n_steps)
-            if shown is not None:
-                shown.print(done, n_steps)
-
         memory = float(get_config()["working_memory"]) * 2**20
         with refusing_sparse_rows(next(iter(maps.values()))) if issparse(X) else nullcontext():
-            found = search_rows(
+            selected = search_rows(
                 X,
                 rows.Y,
                 rows.weight,
                 maps,
                 splits,
                 self._search_settings(),
-                report=report,
+                report=_Progress(len(maps), progress) if self.verbose else progress,
                 units=None if scale is None else TargetUnits(original, scale.inverse_transform),
+                keys=sampling_keys(rows.X, rows.Y),
                 most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
             )
-        key = sampling_keys(rows.X, rows.Y)
-        weight = None if rows.weight is None else scale_weights(rows.weight)
-
-        samples = dict[Any, RowSample]()
-
-        def sample_of(candidate: Candidate) -> RowSample:
-            if candidate.place not in samples:
-                samples[candidate.place] = sample_rows(candidate)
-            return samples[candidate.place]
-
-        def sample_rows(candidate: Candidate) -> RowSample:
-            if candidate.features is not None:
-                return RowSample.of(np.asarray(candidate.features), rows.Y, key, weight)
-            # Features that were computed block by block were not kept.
-            some = least_keys(key, weight, sample_size(rows.Y.shape[1]))
-            Phi = map_features(candidate.feature_map, _safe_indexing(X, some))
-            own_weight = None if weight is None else weight[some]
-            return RowSample.of(Phi, rows.Y[some], key[some], own_weight)
-
-        self._model = self._keep(
-            found, rows.measured(), scale, InputRange.of(rows.X), sample_of, len(maps) > 1
-        )
+        map_key = selected.best.map_key if len(maps) > 1 else None
+        self._model = self._keep(selected, map_key, rows.measured(), scale, InputRange.of(rows.X))
         return self
 
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, forget: float = 1.0
     ) -> Self:
-        """Take in some more rows, as `EntangledKernelRidge.partial_fit` does, each into one of the folds.
+        """Add rows, as `EntangledKernelRidge.partial_fit` does, each to one of the folds.
 
         Parameters
         ----------
         X, y, sample_weight, forget : as in `EntangledKernelRidge.partial_fit`
         groups : array-like of shape (n_samples,), optional
-            Numbers or text, with every batch or with none. All rows of a group share a fold, which
-            is found by a hash of the group; without groups it is found by a hash of the row.
+            Numbers or text, with every batch or with none. All rows of a group are in one fold, by
+            a hash of the group; without groups the fold is a hash of the row.
 
         Returns
         -------
@@ -365,7 +331,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         return self._solved_model().held_out(float(coverage))
 
     def project(self, X: Any) -> Array:
-        """Projections (n, p, r) by the best entangled candidate; see `EntangledKernelRidge.project`."""
+        """Projections (n, p, r) of `EntangledKernelRidge.project`, by the entangled estimator."""
         self._solved_model()
         if self._candidates[1] is None:
             raise ValueError("no candidate was entangled; put a shrinkage below 1 in param_grid")
@@ -379,22 +345,22 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def best_estimator_(self) -> EntangledKernelRidge:
         """The chosen candidate, fitted on all rows."""
         self._shown("best_estimator_")
-        found = self._candidates[0]
-        if found is None:
+        best = self._candidates[0]
+        if best is None:
             raise AttributeError("no candidate was kept")
-        return found
+        return best
 
     @property
     def entangled_estimator_(self) -> EntangledKernelRidge:
         """The best entangled candidate, fitted on all rows."""
         self._shown("entangled_estimator_")
-        found = self._candidates[1]
-        if found is None:
+        entangled = self._candidates[1]
+        if entangled is None:
             raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute 'entangled_estimator_': no candidate was "
-                f"entangled; put a shrinkage below 1 in param_grid"
+                f"{type(self).__name__!r} object has no attribute 'entangled_estimator_': "
+                f"no candidate was entangled; put a shrinkage below 1 in param_grid"
             )
-        return found
+        return entangled
 
     @property
     def kernel_(self) -> KrausKernel:
@@ -409,63 +375,61 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def best_params_(self) -> dict[str, Any]:
         """Parameters of the chosen candidate."""
-        found = self._searched("best_params_")
-        best = self._parameters(found.best)
-        return best if found.best.place is None else best | {"feature_map": found.best.place}
+        best: Candidate = self._result("best_params_", "best")
+        parameters = self._parameters(best.fit.settings)
+        return parameters if best.map_key is None else parameters | {"feature_map": best.map_key}
 
     @property
     def best_score_(self) -> float:
         """Cross-validated error of the chosen candidate."""
-        return self._searched("best_score_").best.error
+        return float(self._result("best_score_", "best", "error"))
 
     @property
     def best_index_(self) -> int:
-        """Place of the chosen candidate in ``cv_results_``."""
-        return self._searched("best_index_").best.index
+        """Row of the chosen candidate in ``cv_results_``."""
+        return int(self._result("best_index_", "best", "index"))
 
     @property
     def cv_results_(self) -> dict[str, NDArray[Any]]:
         """Parameters and errors of all candidates."""
-        return self._searched("cv_results_").cv_results
+        return dict(self._result("cv_results_", "cv_results"))
 
     @property
     def cv_target_scores_(self) -> Array:
         """Errors of all candidates by target."""
-        return _present(
-            self._searched("cv_target_scores_").target_scores, self, "cv_target_scores_"
-        )
+        return np.asarray(self._result("cv_target_scores_", "target_scores"))
 
     @property
     def average_weights_(self) -> Array:
         """Weights of all candidates in the average."""
-        return _present(self._searched("average_weights_").weights, self, "average_weights_")
+        return np.asarray(self._result("average_weights_", "weights"))
 
     @property
     def cv_score_(self) -> float:
         """Held-out error of the model that is kept."""
-        return float(_present(self._searched("cv_score_").score, self, "cv_score_").score)
+        return float(self._result("cv_score_", "score", "score"))
 
     @property
     def cv_target_score_(self) -> Array:
         """Held-out error of the model that is kept, by target."""
-        return _present(self._searched("cv_target_score_").score, self, "cv_target_score_").targets
+        return np.asarray(self._result("cv_target_score_", "score", "targets"))
 
     @property
     def cv_rmse_(self) -> Array:
         """Held-out root mean squared error of the model that is kept, in units of the targets."""
-        return _present(self._searched("cv_rmse_").score, self, "cv_rmse_").rmse
+        return np.asarray(self._result("cv_rmse_", "score", "rmse"))
 
     @property
     def kernel_ridge_score_(self) -> float:
         """What ``cv_score_`` would be with kernel ridge alone."""
-        found = self._searched("kernel_ridge_score_").kernel_ridge_score
-        return float(_present(found, self, "kernel_ridge_score_").score)
+        return float(self._result("kernel_ridge_score_", "kernel_ridge_score", "score"))
 
     @property
     def kernel_ridge_target_score_(self) -> Array:
         """What ``cv_target_score_`` would be with kernel ridge alone."""
-        found = self._searched("kernel_ridge_target_score_").kernel_ridge_score
-        return _present(found, self, "kernel_ridge_target_score_").targets
+        return np.asarray(
+            self._result("kernel_ridge_target_score_", "kernel_ridge_score", "targets")
+        )
 
     @property
     def n_iter_(self) -> int:
@@ -475,12 +439,17 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def n_splits_(self) -> int:
         """Number of splits."""
-        return self._searched("n_splits_").n_splits
+        return int(self._result("n_splits_", "n_splits"))
 
-    def _searched(self, name: str) -> Selected:
-        """The result of the search, for the attribute of this name."""
+    def _result(self, name: str, *path: str) -> Any:
+        """A part of the search's result, for the attribute ``name``."""
         self._shown(name)
-        return _present(self._search, self, name)
+        value: Any = self._search
+        for part in path:
+            value = None if value is None else getattr(value, part)
+        if value is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return value
 
     def _reset(self) -> None:
         super()._reset()
@@ -498,14 +467,15 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     ) -> FittedModel:
         if len(parts) < 2:
             raise ValueError(
-                f"cv must leave rows in at least 2 folds, got {len(parts)}; more rows or groups are needed"
+                f"cv must leave rows in at least 2 folds, got {len(parts)}; "
+                f"more rows or groups are needed"
             )
         row_map = stream.row_map or RowMap()
         Y, scale = np.zeros((0, 0)) if sample is None else sample.Y, row_map.scale
         units = None
         if scale is not None:
             units = TargetUnits(scale.inverse_transform(Y), scale.inverse_transform)
-        found = search_moments(
+        selected = search_moments(
             parts,
             sample,
             row_map.feature_map,
@@ -513,105 +483,96 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             ordered=self._ordered,
             units=units,
         )
-        return self._keep(found, Y, scale, stream.inputs, lambda candidate: sample, False)
+        return self._keep(selected, None, Y, scale, stream.inputs)
 
     def _keep(
         self,
-        found: Selected,
+        selected: Selected,
+        map_key: Any,
         Y: Array,
         scale: TargetScale | None,
         inputs: InputRange | None,
-        sample_of: Callable[[Candidate], RowSample | None],
-        several: bool,
     ) -> FittedModel:
-        """Keep what a search ended with; ``Y`` are the targets that its held-out rows are numbered in."""
-
-        def estimator(candidate: Candidate | None) -> EntangledKernelRidge | None:
-            if candidate is None:
-                return None
-            model = FittedModel(
-                feature_map=candidate.feature_map,
-                linear=candidate.fit.linear,
-                fit=candidate.fit,
-                fit_map=candidate.feature_map,
-                scale=scale,
-                inputs=inputs,
-                sample=sample_of(candidate),
-            )
-            return self._candidate_estimator(candidate, model)
-
-        best = estimator(found.best)
-        entangled = best if found.entangled is found.best else estimator(found.entangled)
+        """Keep the result of a search; ``Y`` are the targets that its held-out rows refer to."""
+        best = self._candidate_estimator(selected.best, scale, inputs)
+        entangled = best
+        if selected.entangled is not selected.best:
+            entangled = self._candidate_estimator(selected.entangled, scale, inputs)
         self._candidates = best, entangled
-        place = found.best.place if several else None
-        self._search = replace(
-            found,
-            best=replace(found.best, features=None, place=place),
-            entangled=None,
-            held_out=None,
-            used=[],
-        )
+        slim_best = replace(selected.best, sample=None, map_key=map_key)
+        self._search = replace(selected, best=slim_best, entangled=None, parts=())
         return FittedModel(
-            feature_map=found.feature_map,
-            linear=found.linear,
-            fit=found.best.fit,
-            fit_map=found.best.feature_map,
+            feature_map=selected.feature_map,
+            linear=selected.linear,
+            fit=selected.best.fit,
+            fit_map=selected.best.feature_map,
             scale=scale,
             inputs=inputs,
-            residuals=found.residuals,
-            measured=None if found.residuals is None else Y[np.unique(found.residuals.row)],
-            parts=_noise_parts(found.used),
+            residuals=selected.residuals,
+            measured=None if selected.residuals is None else Y[np.unique(selected.residuals.row)],
+            parts=selected.parts,
         )
 
     def _candidate_estimator(
-        self, candidate: Candidate, model: FittedModel
-    ) -> EntangledKernelRidge:
-        """A candidate as an estimator of its own, on tables with the same columns."""
-        if model.fit.stop_reason == "stalled":
-            warn_of_stall(model.fit)
+        self, candidate: Candidate | None, scale: TargetScale | None, inputs: InputRange | None
+    ) -> EntangledKernelRidge | None:
+        """A fitted estimator for a candidate, on tables with the same columns."""
+        if candidate is None:
+            return None
+        fit, maps = candidate.fit, self._feature_maps()
+        if fit.stop_reason == "stalled":
+            warn_of_stall(fit)
+        if len(maps) == 1:
+            feature_map = maps[0]
+        elif candidate.map_key is not None:
+            feature_map = maps[candidate.map_key]
+        elif candidate.feature_map is not None:
+            feature_map = clone(candidate.feature_map)
+        else:
+            feature_map = None
+        model = FittedModel(
+            feature_map=candidate.feature_map,
+            linear=fit.linear,
+            fit=fit,
+            fit_map=candidate.feature_map,
+            scale=scale,
+            inputs=inputs,
+            sample=candidate.sample,
+        )
         estimator = EntangledKernelRidge(
-            self._map_of(candidate),
+            feature_map,
             fit_intercept=self.fit_intercept,
             random_state=self.random_state,
             target_transform=self.target_transform,
-        ).set_params(**self._parameters(candidate))
+        ).set_params(**self._parameters(fit.settings))
         MultiTargetRegressor.set_output(estimator, predict=self._container())
-        found: EntangledKernelRidge = estimator.adopt_model(model, self)
-        return found
+        adopted: EntangledKernelRidge = estimator.adopt_model(model, self)
+        return adopted
 
-    def _map_of(self, candidate: Candidate) -> Any:
-        """The feature map of a candidate as it was given, not fitted."""
-        maps = self._feature_maps()
-        if candidate.place is not None and len(maps) > 1:
-            return maps[candidate.place]
-        if len(maps) == 1 or candidate.feature_map is None:
-            return maps[0] if len(maps) == 1 else None
-        return clone(candidate.feature_map)
-
-    def _parameters(self, candidate: Candidate) -> dict[str, Any]:
-        """Parameters of `EntangledKernelRidge` that make it a candidate."""
-        parameters = candidate.member.parameters() | {"alpha": candidate.alpha}
-        solver = self._solver_params()
-        if candidate.member.n_steps is not None:
-            solver = solver._replace(max_iter=candidate.member.n_steps)
-        defaults = SolverParams()._asdict()
-        changed = {
-            name: value for name, value in solver._asdict().items() if value != defaults[name]
-        }
-        return {**parameters, "solver_params": changed} if changed else parameters
+    def _parameters(self, settings: FitSettings) -> dict[str, Any]:
+        """Parameters of `EntangledKernelRidge` with these settings."""
+        parameters: dict[str, Any] = {"alpha": settings.alpha}
+        for name in GRID:
+            parameters[name] = getattr(settings, name)
+        solver = self._solver_params()._replace(max_iter=settings.max_iter)
+        changed = dict(solver._asdict())
+        for name, default in SolverParams()._asdict().items():
+            if changed[name] == default:
+                del changed[name]
+        return parameters | {"solver_params": changed} if changed else parameters
 
     def _search_settings(self) -> SearchSettings:
         params = self._solver_params()
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        start = FitSettings(
+            init=params.init, max_iter=params.max_iter, tol=params.tol, seed=int(seed)
+        )
         return SearchSettings(
-            members=grid_members(self._grid(), max_iter=params.max_iter),
+            kernels=grid_settings(self._grid(), start),
             alphas=None if self.alphas is None else np.asarray(self.alphas, dtype=np.float64),
             scoring=self.scoring,
             selection=self.selection,
             fit_intercept=bool(self.fit_intercept),
-            start=FitSettings(
-                init=params.init, max_iter=params.max_iter, tol=params.tol, seed=int(seed)
-            ),
             n_jobs=self.n_jobs,
         )
 
@@ -638,8 +599,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         given = (self.param_grid or {}).get("solver_params", [None])
         if isinstance(given, Mapping) or len(given) != 1:
             raise ValueError(
-                "param_grid['solver_params'] must be a list of one dict; numbers of steps of an ascent are "
-                "candidates by themselves"
+                "param_grid['solver_params'] must be a list of one dict; numbers of steps of an "
+                "ascent are candidates by themselves"
             )
         return check_solver_params(given[0])
 
@@ -660,12 +621,13 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         )
         if not maps:
             raise ValueError("feature_map must hold at least one feature map, got an empty list")
-        for one in maps:
-            if isinstance(one, str):
+        for feature_map in maps:
+            if isinstance(feature_map, str):
                 raise ValueError(
-                    f"feature_map must be 'auto', None, a transformer or a list of the last two, got {one!r}"
+                    f"feature_map must be 'auto', None, a transformer or a list of the last two, "
+                    f"got {feature_map!r}"
                 )
-            check_feature_map(one)
+            check_feature_map(feature_map)
         return maps
 
     def _suited_maps(self, rows: Rows, *, streamed: bool = False) -> dict[int, Any]:
@@ -675,13 +637,11 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         except TypeError:  # rows of texts
             n_inputs = 1
         maps = dict(enumerate(self._feature_maps(streamed=streamed)))
-        traits = {place: FeatureMapTraits.of(one) for place, one in maps.items()}
-        suited = {
-            place: one
-            for place, one in maps.items()
-            if traits[place].suits(rows.Y.shape[1], n_inputs)
-        }
-        return suited if suited else maps
+        suited = {}
+        for number, feature_map in maps.items():
+            if FeatureMapTraits.of(feature_map).suits(rows.Y.shape[1], n_inputs):
+                suited[number] = feature_map
+        return suited or maps
 
     def _search_inputs(self, X: Any, maps: dict[int, Any]) -> Any:
         """Inputs with their columns kept; an array where the columns are the only features."""
@@ -702,8 +662,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             if not self._ordered:
                 if rows.part is None or len(np.unique(rows.part)) < 2:
                     raise ValueError(
-                        f"the first {len(rows.Y)} rows must lie in at least 2 folds for a feature map to be "
-                        f"chosen on them, got 1; mix the groups among the rows, or give one feature map"
+                        f"the first {len(rows.Y)} rows must lie in at least 2 folds for a feature "
+                        f"map to be chosen on them, got 1; mix the groups among the rows, or give "
+                        f"one feature map"
                     )
                 splits = PredefinedSplit(rows.part)
             search = clone(self).set_params(feature_map=maps, cv=splits, target_transform=None)
@@ -725,7 +686,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         if isinstance(cv, TimeSeriesSplit):
             if not (cv.gap == 0 and cv.max_train_size is None and cv.test_size is None):
                 raise ValueError(
-                    f"cv must be a TimeSeriesSplit of n_splits alone where rows come in batches, got {cv!r}"
+                    f"cv must be a TimeSeriesSplit of n_splits alone where rows come in batches, "
+                    f"got {cv!r}"
                 )
             # The rows before the first fold are a part too.
             return int(cv.n_splits) + 1
@@ -733,9 +695,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             return int(cv.n_splits)
         if not isinstance(cv, Integral):
             raise ValueError(
-                f"cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows come in "
-                f"batches, since a row's fold is found by a hash of its values or group, or by its place; "
-                f"got {cv!r}"
+                f"cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows "
+                f"come in batches, since a row's fold is found by a hash of its values or group, "
+                f"or by its place; got {cv!r}"
             )
         check_integer("cv", cv, low=2)
         return int(cv)
@@ -743,8 +705,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def _parts_of(self, rows: Rows, groups: Any) -> Index:
         if self._ordered:
             raise ValueError(
-                "cv: folds in the order of time need rows one after the other, and their number before the "
-                "first; use fit_batches, or fit on a table in memory"
+                "cv: folds in the order of time need rows one after the other, and their number "
+                "before the first; use fit_batches, or fit on a table in memory"
             )
         if groups is not None:
             return group_folds(check_groups(groups, len(rows.Y)), self._n_parts())
@@ -760,8 +722,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         if n_rows is None:
             if iter(batches) is batches:
                 raise ValueError(
-                    "n_rows must be given where batches can be read only once, since folds in the order of "
-                    "time need the number of rows before the first"
+                    "n_rows must be given where batches can be read only once, since folds in the "
+                    "order of time need the number of rows before the first"
                 )
             n_rows = sum(_num_samples(as_batch(item, targets).X) for item in batches)
         check_integer("n_rows", n_rows, low=1)
@@ -771,8 +733,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         super()._check_mergeable(other, mine, theirs)
         if self._ordered or other._ordered:
             raise ValueError(
-                "estimators to merge must not have folds in the order of time, since rows of two streams "
-                "have no order; use fit_batches with all batches"
+                "estimators to merge must not have folds in the order of time, since rows of two "
+                "streams have no order; use fit_batches with all batches"
             )
 
     def _check_parameters(self) -> None:
@@ -792,43 +754,21 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         self._feature_maps()
 
 
-def _noise_parts(used: Sequence[UsedMap]) -> tuple[NoisePart, ...]:
-    """Feature maps of an average, with their shares, on which models of noise are fitted.
-
-    Features of cross-fitted maps are predictions, in which their part of the noise does not show;
-    the other maps replace them where these have a share of `LEAST_SHARE` for every target. Empty
-    without an average.
-    """
-    if len(used) < 2:
-        return ()
-    shown = [not FeatureMapTraits.of(one.feature_map).cross_fitted for one in used]
-    shares = [one.share * show for one, show in zip(used, shown, strict=True)]
-    total = np.sum(np.broadcast_arrays(*shares), axis=0)
-    if total.min() < LEAST_SHARE:
-        return ()
-    parts = zip(used, shares, strict=True)
-    return tuple(NoisePart(one.feature_map, one.settings, share / total) for one, share in parts)
-
-
 class _Progress:
-    """Prints how far a search is, and how long the rest will take."""
+    """Prints the progress of a search and the seconds that are left, then calls ``progress``."""
 
-    def __init__(self, n_maps: int) -> None:
-        self.start, self.n_maps = time.perf_counter(), n_maps
+    def __init__(self, n_maps: int, progress: Callable[[int, int], None] | None) -> None:
+        self.start, self.n_maps, self.progress = time.perf_counter(), n_maps, progress
 
-    def print(self, done: int, n_steps: int) -> None:
-        """Print a line after a split; ``n_steps`` is the number of splits of all maps together."""
+    def __call__(self, done: int, n_steps: int) -> None:
+        """After a split; ``n_steps`` is the number of splits of all maps together."""
         number, split = divmod(done - 1, n_steps // self.n_maps)
         seconds = time.perf_counter() - self.start
         print(
-            f"feature map {number + 1} of {self.n_maps}, split {split + 1} of {n_steps // self.n_maps}: "
-            f"{seconds:.0f} s, about {seconds * (n_steps / done - 1.0):.0f} s left",
+            f"feature map {number + 1} of {self.n_maps}, split {split + 1} of "
+            f"{n_steps // self.n_maps}: {seconds:.0f} s, "
+            f"about {seconds * (n_steps / done - 1.0):.0f} s left",
             flush=True,
         )
-
-
-def _present(value: T | None, estimator: Any, name: str) -> T:
-    """A value, or an AttributeError where there is none."""
-    if value is None:
-        raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
-    return value
+        if self.progress is not None:
+            self.progress(done, n_steps)

@@ -1,4 +1,4 @@
-"""Kernels on columns of a table: by name, as objects, as feature groups, or as transformers."""
+"""What the convex learners share: kernels on columns of a table, and certificates of a search."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
-from ..convex import KernelPart
+from ..convex import KernelPart, Result
 from ..features import fit_feature_map, map_features
 from ..kernels.scalar import check_scalar_kernel, scalar_gram
 from ..linalg import Array, Index
+from ..parameters import check_solver_params, warn_user
 
-__all__ = ["ColumnKernel", "resolve_kernels"]
+__all__ = ["ColumnKernel", "resolve_kernels", "store_certificate"]
 
 DEFAULT = ("linear", "rbf")
 
@@ -72,6 +74,30 @@ class ColumnKernel:
         return scalar_gram(self.kernel, X[:, self.columns], Z[:, self.columns], {})
 
 
+def store_certificate(estimator: Any, result: Result, solver_params: Any, subject: str) -> None:
+    """Keep how a convex search ended in the attributes of an estimator, or warn that it did not.
+
+    The warning begins with ``subject``, what was searched for.
+    """
+    estimator.objective_, estimator.duality_gap_ = result.value, result.gap
+    estimator.n_iter_, estimator.converged_ = result.n_iter, result.converged
+    estimator.stop_reason_ = result.reason
+    if result.converged:
+        return
+    settings = check_solver_params(solver_params, zero_allowed=True)
+    if result.reason == "max_iter":
+        ending = f"after max_iter={settings['max_iter']} steps; raise max_iter or tol"
+    else:
+        ending = (
+            f"after {result.n_iter} steps, and no step lowers the objective any further; raise "
+            f"max_iter or tol"
+        )
+    warn_user(
+        f"{subject} not converged to tol={settings['tol']:g} {ending} in solver_params, or alpha",
+        ConvergenceWarning,
+    )
+
+
 def resolve_kernels(
     kernels: Any, n_columns: int, column_names: Sequence[str] | None
 ) -> list[ColumnKernel]:
@@ -82,8 +108,8 @@ def resolve_kernels(
         kernels = [(str(name), "linear", columns) for name, columns in kernels.items()]
     if isinstance(kernels, str) or not isinstance(kernels, Sequence) or not len(kernels):
         raise ValueError(
-            f"kernels must be a list of kernels, or of (name, kernel, columns), or a dictionary of named "
-            f"groups of columns, with at least one entry, got {kernels!r}"
+            f"kernels must be a list of kernels, or of (name, kernel, columns), or a dictionary of "
+            f"named groups of columns, with at least one entry, got {kernels!r}"
         )
     parts = []
     for number, entry in enumerate(kernels):
@@ -138,7 +164,7 @@ def _columns(entry: tuple[Any, Any, Any], n_columns: int, names: Sequence[str] |
 
 
 def _distinct(parts: list[ColumnKernel]) -> list[ColumnKernel]:
-    """The same with a number after names that come up again; groups must have names of their own."""
+    """The same kernels, with a number after every name that was used before."""
     seen: dict[str, int] = {}
     named = []
     for part in parts:

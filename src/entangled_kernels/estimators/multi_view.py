@@ -1,15 +1,13 @@
-"""Regression and classification from several views of the same rows, some of which may be missing."""
+"""Regression and classification from several views of the same rows; views may be missing."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -21,17 +19,121 @@ from ..parameters import (
     check_flag,
     check_numeric_columns,
     check_positive,
+    check_range,
     check_solver_params,
     check_weights,
     validate_rows,
 )
 from .base import MultiTargetRegressor, check_overflow
-from .kernel_parts import ColumnKernel, resolve_kernels
+from .kernel_parts import ColumnKernel, resolve_kernels, store_certificate
 
 __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
 
 
-class MultiViewKernelRidge(MultiTargetRegressor):
+class MultiViewLearner(BaseEstimator):
+    """What regression and classification from several views share."""
+
+    n_iter_: int
+
+    def __init__(
+        self,
+        views: Any = None,
+        *,
+        alpha: float = 0.1,
+        eta: float = 1.0,
+        sparse: bool = False,
+        normalize: bool = True,
+        fit_intercept: bool = True,
+        solver_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.views = views
+        self.alpha = alpha
+        self.eta = eta
+        self.sparse = sparse
+        self.normalize = normalize
+        self.fit_intercept = fit_intercept
+        self.solver_params = solver_params
+
+    def _check_parameters(self) -> None:
+        for name in ("alpha", "eta"):
+            check_positive(name, getattr(self, name))
+        for name in ("sparse", "normalize", "fit_intercept"):
+            check_flag(name, getattr(self, name))
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Array:
+        """Rows with NaN where a view is missing."""
+        if reset:
+            check_numeric_columns(X)
+        allowed: Any = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        rows = np.asarray(validate_rows(self, X, reset=reset, **allowed))
+        check_range("X", np.nan_to_num(rows), 0.0)
+        return rows
+
+    def _learn_views(self, rows: Array, Y: Array, weight: Array | None) -> None:
+        """Learn from rows and targets (n, p), and store what was learned in the estimator."""
+        views, learned = [], []
+        row_weight = weight.max(axis=1) if weight is not None and weight.ndim == 2 else weight
+        for given in self._resolve_views(rows.shape[1]):
+            present = _present(given, rows)
+            if not present.any():
+                raise ValueError(
+                    f"view {given.name!r} is missing in every row of X; leave it out of views"
+                )
+            part = given.fit(rows[present], Y[present], None if weight is None else weight[present])
+            kernel = part.part(rows[present])
+            view, share = embed_view(kernel, present, row_weight, centred=bool(self.fit_intercept))
+            views.append(view)
+            learned.append((part, kernel, share, present))
+        problem = reduce_problem(
+            views, Y, weight, centred=self.fit_intercept, normalized=self.normalize
+        )
+        settings = check_solver_params(self.solver_params)
+        result = learn_multiview(
+            problem, float(self.alpha), float(self.eta), sparse=self.sparse, **settings
+        )
+        self.X_fit_, self._parts = rows, [part for part, *_ in learned]
+        self.view_names_ = [part.name for part in self._parts]
+        self.view_weights_ = result.weights
+        self.output_kernel_ = np.eye(Y.shape[1]) if self.sparse else result.L
+        self.dual_coef_, self.intercept_ = result.C, result.intercept
+        scaled = result.T / problem.scales[:, None, None]
+        self._coefs = [
+            view_coefficients(kernel, share, result.C[present] @ T)
+            for (_, kernel, share, present), T in zip(learned, scaled, strict=True)
+        ]
+        store_certificate(self, result, self.solver_params, "the metric between views has")
+        self.n_iter_ = max(self.n_iter_, 1)
+
+    def _predict_values(self, X: Any) -> Array:
+        """Predictions (n, p); a missing view adds nothing."""
+        check_is_fitted(self)
+        rows = self._check_rows(X, reset=False)
+        values = np.tile(self.intercept_, (len(rows), 1))
+        for part, (coef, offset) in zip(self._parts, self._coefs, strict=True):
+            present = _present(part, rows)
+            if present.any():
+                known = rows[present]
+                if part.is_features:
+                    images = part.features(known)
+                else:
+                    images = part.gram(known, self.X_fit_[_present(part, self.X_fit_)])
+                values[present] += images @ coef + offset
+        return values
+
+    def _resolve_views(self, n_columns: int) -> list[ColumnKernel]:
+        """Views as kernels on columns."""
+        views = self.views
+        if views is None:
+            views = {"all": slice(None)}
+        if isinstance(views, Mapping):
+            views = [(str(name), "rbf", columns) for name, columns in views.items()]
+        try:
+            return resolve_kernels(views, n_columns, getattr(self, "feature_names_in_", None))
+        except ValueError as error:
+            raise ValueError(str(error).replace("kernels", "views", 1)) from None
+
+
+class MultiViewKernelRidge(MultiViewLearner, MultiTargetRegressor):
     """Regression from several views with a metric between them, MVML, with missing views.
 
     Parameters
@@ -96,25 +198,6 @@ class MultiViewKernelRidge(MultiTargetRegressor):
     True
     """
 
-    def __init__(
-        self,
-        views: Any = None,
-        *,
-        alpha: float = 0.1,
-        eta: float = 1.0,
-        sparse: bool = False,
-        normalize: bool = True,
-        fit_intercept: bool = True,
-        solver_params: dict[str, Any] | None = None,
-    ) -> None:
-        self.views = views
-        self.alpha = alpha
-        self.eta = eta
-        self.sparse = sparse
-        self.normalize = normalize
-        self.fit_intercept = fit_intercept
-        self.solver_params = solver_params
-
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows.
 
@@ -125,22 +208,22 @@ class MultiViewKernelRidge(MultiTargetRegressor):
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             NaN is a missing target; rows without any target are left out, and every target has a
             value in some row.
-        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+        sample_weight : float or array-like of shape (n_samples,) or (n_samples, p), optional
             A weight of zero is a missing target.
         """
-        _check_parameters(self)
+        self._check_parameters()
         targets = self._take_targets(y, missing=True)
-        rows = _check_rows(self, X, reset=True)
+        rows = self._check_rows(X, reset=True)
         measured, Y, weight = self._measured(rows, targets, sample_weight)
-        _learn_views(self, rows if measured.all() else rows[measured], Y, weight)
+        self._learn_views(rows if measured.all() else rows[measured], Y, weight)
         return self
 
     def predict(self, X: Any) -> Any:
         """Predict the targets, (n, p), or (n,) when y was one-dimensional."""
-        return self._finish(_predict_values(self, X), X)
+        return self._finish(self._predict_values(X), X)
 
 
-class MultiViewKernelClassifier(ClassifierMixin, DocLinkMixin, BaseEstimator):
+class MultiViewKernelClassifier(ClassifierMixin, DocLinkMixin, MultiViewLearner):
     """Classification from several views with a metric between them, MVML, with missing views.
 
     Regression of one indicator to a class, of values 1 and -1, as `MultiViewKernelRidge`; the
@@ -175,25 +258,6 @@ n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
     True
     """
 
-    def __init__(
-        self,
-        views: Any = None,
-        *,
-        alpha: float = 0.1,
-        eta: float = 1.0,
-        sparse: bool = False,
-        normalize: bool = True,
-        fit_intercept: bool = True,
-        solver_params: dict[str, Any] | None = None,
-    ) -> None:
-        self.views = views
-        self.alpha = alpha
-        self.eta = eta
-        self.sparse = sparse
-        self.normalize = normalize
-        self.fit_intercept = fit_intercept
-        self.solver_params = solver_params
-
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows with their classes.
 
@@ -204,12 +268,13 @@ n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or float, optional
         """
-        _check_parameters(self)
+        self._check_parameters()
         if y is None:
             raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
+                f"None."
             )
-        rows = _check_rows(self, X, reset=True)
+        rows = self._check_rows(X, reset=True)
         labels = column_or_1d(
             check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True
         )
@@ -220,17 +285,18 @@ n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         weighted = self.classes_ if weight is None else np.unique(labels[weight > 0.0])
         if len(weighted) < 2:
             raise ValueError(
-                f"y must hold at least two classes in rows of positive weight, got one class, {weighted[0]!r}"
+                f"y must hold at least two classes in rows of positive weight, got one class, "
+                f"{weighted[0]!r}"
             )
         # Of two classes one indicator says all.
         shown = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         Y = np.column_stack([np.where(codes == number, 1.0, -1.0) for number in shown])
-        _learn_views(self, rows, Y, weight)
+        self._learn_views(rows, Y, weight)
         return self
 
     def decision_function(self, X: Any) -> Array:
         """Predicted indicators, (n, n_classes), or (n,) of the second class when there are two."""
-        values = _predict_values(self, X)
+        values = self._predict_values(X)
         check_overflow(values)
         return values[:, 0] if values.shape[1] == 1 else values
 
@@ -239,103 +305,6 @@ n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         values = self.decision_function(X)
         codes = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[codes]
-
-
-def _check_parameters(model: Any) -> None:
-    for name in ("alpha", "eta"):
-        check_positive(name, getattr(model, name))
-    for name in ("sparse", "normalize", "fit_intercept"):
-        check_flag(name, getattr(model, name))
-
-
-def _check_rows(model: Any, X: Any, *, reset: bool) -> Array:
-    if reset:
-        check_numeric_columns(X)
-    return np.asarray(
-        validate_rows(model, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-    )
-
-
-def _learn_views(model: Any, rows: Array, Y: Array, weight: Array | None) -> None:
-    """Learn from rows and targets (n, p), and store what was learned in the estimator."""
-    views, learned = [], []
-    row_weight = weight.max(axis=1) if weight is not None and weight.ndim == 2 else weight
-    for given in _resolve_views(model, rows.shape[1]):
-        present = _present(given, rows)
-        if not present.any():
-            raise ValueError(
-                f"view {given.name!r} is missing in every row of X; leave it out of views"
-            )
-        part = given.fit(rows[present], Y[present], None if weight is None else weight[present])
-        kernel = part.part(rows[present])
-        view, share = embed_view(kernel, present, row_weight, centred=bool(model.fit_intercept))
-        views.append(view)
-        learned.append((part, kernel, share, present))
-    problem = reduce_problem(
-        views, Y, weight, centred=model.fit_intercept, normalized=model.normalize
-    )
-    settings = check_solver_params(model.solver_params)
-    result = learn_multiview(
-        problem,
-        float(model.alpha),
-        float(model.eta),
-        sparse=model.sparse,
-        **settings,
-    )
-    model.X_fit_ = rows
-    model.view_names_ = [part.name for part, *_ in learned]
-    model._fitted = [part.kernel for part, *_ in learned]
-    model._columns = [part.columns for part, *_ in learned]
-    model.view_weights_ = result.weights
-    model.output_kernel_ = np.eye(Y.shape[1]) if model.sparse else result.L
-    model.dual_coef_, model.intercept_ = result.C, result.intercept
-    scaled = result.T / problem.scales[:, None, None]
-    linear = [
-        view_coefficients(kernel, share, result.C[present] @ T)
-        for (_, kernel, share, present), T in zip(learned, scaled, strict=True)
-    ]
-    model._coefs, model._offsets = (list(part) for part in zip(*linear, strict=True))
-    model.objective_, model.duality_gap_ = result.value, result.gap
-    model.n_iter_, model.converged_ = max(result.n_iter, 1), result.converged
-    model.stop_reason_ = result.reason
-    if not model.converged_:
-        warnings.warn(
-            f"the views have not been learned to tol={settings['tol']:g} after {model.n_iter_} steps "
-            f"({model.stop_reason_}); raise max_iter or tol in solver_params",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def _predict_values(model: Any, X: Any) -> Array:
-    """Predictions (n, p); a missing view adds nothing."""
-    check_is_fitted(model)
-    rows = _check_rows(model, X, reset=False)
-    values = np.tile(model.intercept_, (len(rows), 1))
-    for name, kernel, columns, coef, offset in zip(
-        model.view_names_, model._fitted, model._columns, model._coefs, model._offsets, strict=True
-    ):
-        part = ColumnKernel(name, kernel, columns)
-        present = _present(part, rows)
-        if present.any() and part.is_features:
-            values[present] += part.features(rows[present]) @ coef + offset
-        elif present.any():
-            training = model.X_fit_[_present(part, model.X_fit_)]
-            values[present] += part.gram(rows[present], training) @ coef + offset
-    return values
-
-
-def _resolve_views(model: Any, n_columns: int) -> list[ColumnKernel]:
-    """Views as kernels on columns."""
-    views = model.views
-    if views is None:
-        views = {"all": slice(None)}
-    if isinstance(views, Mapping):
-        views = [(str(name), "rbf", columns) for name, columns in views.items()]
-    try:
-        return resolve_kernels(views, n_columns, getattr(model, "feature_names_in_", None))
-    except ValueError as error:
-        raise ValueError(str(error).replace("kernels", "views", 1)) from None
 
 
 def _present(part: ColumnKernel, rows: Array) -> NDArray[np.bool_]:

@@ -1,13 +1,12 @@
-"""Kernel ridge regression that learns weights of several kernels, and kernels between targets with them."""
+"""Kernel ridge regression that learns the weights of several kernels."""
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..convex import (
@@ -25,21 +24,27 @@ from ..parameters import (
     check_flag,
     check_numeric_columns,
     check_positive,
+    check_range,
     check_real,
     check_solver_params,
     validate_rows,
 )
 from .base import MultiTargetRegressor, check_targets
-from .kernel_parts import ColumnKernel, resolve_kernels
+from .kernel_parts import ColumnKernel, resolve_kernels, store_certificate
 from .output_kernel_ridge import check_output_kernel
 
 __all__ = ["MultipleKernelRidge"]
 
-OUTPUT_KERNELS = ("identity", "diagonal", "shared", "own")
+LEARNERS = {
+    "identity": learn_weights,
+    "diagonal": learn_diagonal,
+    "shared": learn_shared,
+    "own": learn_own,
+}
 
 
 class MultipleKernelRidge(MultiTargetRegressor):
-    """Ridge regression with a sum of kernels whose weights are learned; with groups of columns, banded ridge.
+    """Ridge regression with a sum of kernels whose weights are learned, such as banded ridge.
 
     The kernel is sum_j k_j(x, z) T_j, with scalar kernels k_j, such as one for every group of
     columns, and positive semi-definite output kernels T_j (p, p), of which weights or more are
@@ -59,8 +64,9 @@ class MultipleKernelRidge(MultiTargetRegressor):
     norm : float, default=1.0
         r, at least 1, of the constraint |d|_r <= 1 on the weights: 1 chooses few kernels, 2 uses
         all.
-    output_kernel : {"identity", "diagonal", "shared", "own"}, array or list of arrays, default="identity"
-        What T_j is; see Notes.
+    output_kernel : str, array or list of arrays, default="identity"
+        What T_j is: ``"identity"``, ``"diagonal"``, ``"shared"``, ``"own"``, an array (p, p), or a
+        list of arrays, one for each kernel; see Notes.
     normalize : bool, default=True
         Whether every (centred) Gram matrix is divided by the mean of its diagonal, so that weights
         do not depend on the units of columns.
@@ -175,7 +181,7 @@ class MultipleKernelRidge(MultiTargetRegressor):
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             NaN is a missing target; rows without any target are left out, and every target has a
             value in some row.
-        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+        sample_weight : float or array-like of shape (n_samples,) or (n_samples, p), optional
             Non-negative weights of the squared errors; they count as that many copies of the row or
             target, and a weight of zero is a missing target.
 
@@ -183,10 +189,12 @@ class MultipleKernelRidge(MultiTargetRegressor):
         -------
         self
         """
-        self._check_parameters()
+        check_positive("alpha", self.alpha)
+        check_flag("normalize", self.normalize)
+        check_real("norm", self.norm, "a number of at least 1", 1.0)
         targets = self._take_targets(y, missing=True)
         check_numeric_columns(X)
-        rows = np.asarray(validate_rows(self, X, dtype=np.float64))
+        rows = self._validate(X, reset=True)
         measured, Y, weight = self._measured(rows, targets, sample_weight)
         # A copy would change the last bits: scikit-learn takes distances between an array and
         # itself apart.
@@ -194,7 +202,7 @@ class MultipleKernelRidge(MultiTargetRegressor):
         given = resolve_kernels(
             self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None)
         )
-        learn = self._method(len(given), Y.shape[1])
+        learn = self._learner(len(given), Y.shape[1])
         parts = [part.fit(rows, Y, weight) for part in given]
         problem = reduce_problem(
             [part.part(rows) for part in parts],
@@ -204,7 +212,6 @@ class MultipleKernelRidge(MultiTargetRegressor):
             normalized=self.normalize,
         )
         self._store(rows, parts, problem, learn(problem))
-        self._warn_unless_converged()
         return self
 
     def predict(self, X: Any) -> Any:
@@ -230,11 +237,11 @@ class MultipleKernelRidge(MultiTargetRegressor):
             Summed over kernels, with `intercept_`, the prediction.
         """
         check_is_fitted(self)
-        rows = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
+        rows = self._validate(X, reset=False)
         return np.stack(
             [
                 (part.features(rows) if part.is_features else part.gram(rows, self.X_fit_)) @ coef
-                for part, coef in zip(self._parts(), self._coefs, strict=True)
+                for part, coef in zip(self._parts, self._coefs, strict=True)
             ]
         )
 
@@ -273,47 +280,36 @@ class MultipleKernelRidge(MultiTargetRegressor):
         off = means.sum(axis=0) + self.intercept_ - mean
         return np.asarray(shares - present.sum(axis=0) * off**2 / (total * len(parts)))
 
-    def _check_parameters(self) -> None:
-        check_positive("alpha", self.alpha)
-        check_flag("normalize", self.normalize)
-        check_real("norm", self.norm, "a number of at least 1", 1.0)
+    def _validate(self, X: Any, *, reset: bool) -> Array:
+        rows = np.asarray(validate_rows(self, X, reset=reset, dtype=np.float64))
+        check_range("X", rows, 0.0)
+        return rows
 
-    def _method(self, m: int, p: int) -> Any:
-        """The function from a problem to a result."""
-        settings = {"norm": float(self.norm), **check_solver_params(self.solver_params)}
-        alpha, kind = float(self.alpha), self.output_kernel
-        if isinstance(kind, str):
-            check_choice("output_kernel", kind, OUTPUT_KERNELS)
-            learn = {
-                "identity": learn_weights,
-                "diagonal": learn_diagonal,
-                "shared": learn_shared,
-                "own": learn_own,
-            }[kind]
-            return lambda problem: learn(problem, alpha, **settings)
-        if isinstance(kind, list | tuple) and len(kind) and np.ndim(kind[0]) == 2:
-            if len(kind) != m:
+    def _learner(self, m: int, p: int) -> Any:
+        """The function that learns from a problem with m kernels and p targets, checked."""
+        given = self.output_kernel
+        settings: dict[str, Any] = {}
+        learn: Any = learn_weights
+        if isinstance(given, str):
+            check_choice("output_kernel", given, LEARNERS)
+            learn = LEARNERS[given]
+        elif isinstance(given, list | tuple) and len(given) and np.ndim(given[0]) == 2:
+            if len(given) != m:
                 raise ValueError(
-                    f"output_kernel must have one matrix for each of {m} kernels, got {len(kind)}"
+                    f"output_kernel must have one matrix for each of {m} kernels, got {len(given)}"
                 )
-            stack = np.stack(
-                [check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(kind)]
-            )
-            return lambda problem: learn_weights(problem, alpha, output_kernel=stack, **settings)
-        T = check_output_kernel(kind, p)
-        return lambda problem: learn_weights(problem, alpha, output_kernel=T, **settings)
+            listed = [check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(given)]
+            settings["output_kernel"] = np.stack(listed)
+        else:
+            settings["output_kernel"] = check_output_kernel(given, p)
+        settings |= {"norm": float(self.norm), **check_solver_params(self.solver_params)}
+        return partial(learn, alpha=float(self.alpha), **settings)
 
     def _store(
-        self,
-        rows: Array,
-        parts: list[ColumnKernel],
-        problem: Problem,
-        result: Result,
+        self, rows: Array, parts: list[ColumnKernel], problem: Problem, result: Result
     ) -> None:
-        self.X_fit_ = rows
+        self.X_fit_, self._parts = rows, parts
         self.kernel_names_ = [part.name for part in parts]
-        self._fitted = [part.kernel for part in parts]
-        self._columns = [part.columns for part in parts]
         self.kernel_weights_, self.output_kernels_ = result.weights, result.T
         self.kernel_scales_ = problem.scales
         self.dual_coef_ = self._targets_like_y(result.C)
@@ -323,26 +319,4 @@ class MultipleKernelRidge(MultiTargetRegressor):
             (part.features(rows).T @ result.C if part.is_features else result.C) @ T
             for part, T in zip(parts, scaled, strict=True)
         ]
-        self.objective_, self.duality_gap_ = result.value, result.gap
-        self.n_iter_, self.converged_, self.stop_reason_ = (
-            result.n_iter,
-            result.converged,
-            result.reason,
-        )
-
-    def _parts(self) -> list[ColumnKernel]:
-        return [
-            ColumnKernel(*entry)
-            for entry in zip(self.kernel_names_, self._fitted, self._columns, strict=True)
-        ]
-
-    def _warn_unless_converged(self) -> None:
-        if not self.converged_:
-            tol = check_solver_params(self.solver_params)["tol"]
-            warnings.warn(
-                f"the weights of the kernels have not converged to tol={tol:g} after {self.n_iter_} "
-                f"evaluations ({self.stop_reason_}): the objective is at most {self.duality_gap_:.2g} above "
-                f"its minimum; raise max_iter or tol in solver_params, or alpha",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        store_certificate(self, result, self.solver_params, "the weights of the kernels have")

@@ -1,20 +1,17 @@
-"""Nonlinear vector autoregression with operator-valued kernels, and the causal network that it finds."""
+"""Nonlinear vector autoregression with operator-valued kernels, and its causal network."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..convex import (
     AdditiveModel,
     HadamardModel,
     OutputPenalty,
-    Result,
     lag_windows,
     learn_additive,
     learn_hadamard,
@@ -31,6 +28,7 @@ from ..parameters import (
     check_solver_params,
     validate_rows,
 )
+from .kernel_parts import store_certificate
 
 __all__ = ["OperatorKernelVAR"]
 
@@ -151,21 +149,32 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
             One row for every step, in their order.
         y : ignored
         """
-        self._check_parameters()
-        series = self._take_series(X)
+        check_choice("kernel", self.kernel, KERNELS)
+        check_choice("penalty", self.penalty, PENALTIES)
+        check_integer("lags", self.lags, low=1)
+        check_positive("alpha", self.alpha)
+        for name in ("gamma", "output_gamma"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name), zero_allowed=True)
+        check_real("norm", self.norm, "a number of at least 1", 1.0)
         settings = check_solver_params(self.solver_params)
-        self._learn(series, float(self.alpha), settings)
-        if not self.converged_:
-            warnings.warn(
-                f"the kernel has not converged to tol={settings['tol']:g} after {self.n_iter_} "
-                f"evaluations ({self.stop_reason_}); raise max_iter or tol in solver_params, or alpha",
-                ConvergenceWarning,
-                stacklevel=2,
+        check_numeric_columns(X)
+        series = np.asarray(validate_rows(self, X, dtype=np.float64, ensure_min_samples=2))
+        if len(series) < self.lags + 2:
+            raise ValueError(
+                f"X must have at least lags + 2 = {self.lags + 2} steps, got n_samples = "
+                f"{len(series)}; use fewer lags or a longer series"
             )
+        check_range("X", series)
+        self.mean_ = series.mean(axis=0)
+        spread = series.std(axis=0)
+        self.scale_ = np.where(spread > 10 * np.finfo(float).eps * np.abs(self.mean_), spread, 1.0)
+        self.last_ = series[-self.lags :]
+        self._learn((series - self.mean_) / self.scale_, settings)
         return self
 
     def forecast(self, steps: int, X: Any = None) -> Array:
-        """Predict the steps after the training series, or after another one, each from those before.
+        """Predict the steps after the training series, or after another series.
 
         Parameters
         ----------
@@ -181,10 +190,9 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         check_integer("steps", steps, low=1)
         recent = self.last_ if X is None else self._series_of(X, self.lags)[-self.lags :]
         path = list((recent - self.mean_) / self.scale_)
-        model = self._model()
         for _ in range(steps):
             window = lag_windows(np.array(path[-self.lags :]), self.lags)
-            path.append(model.predict(window)[0])
+            path.append(self._model.predict(window)[0])
         return np.asarray(np.array(path[self.lags :]) * self.scale_ + self.mean_)
 
     def one_step(self, X: Any) -> Array:
@@ -198,10 +206,10 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         check_is_fitted(self)
         series = self._series_of(X, self.lags + 1)
         windows = lag_windows((series - self.mean_) / self.scale_, self.lags)[:-1]
-        return np.asarray(self._model().predict(windows) * self.scale_ + self.mean_)
+        return np.asarray(self._model.predict(windows) * self.scale_ + self.mean_)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """One less the squared error of `one_step` over the variance of the training series, averaged."""
+        """One minus the squared error of `one_step` over the variances of training, averaged."""
         predicted = self.one_step(X)
         actual = self._series_of(X, self.lags + 1)[self.lags :]
         return 1.0 - float(np.mean(((actual - predicted) / self.scale_) ** 2))
@@ -221,32 +229,12 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         """
         check_is_fitted(self)
         series = self._series_of(X, self.lags)
-        slopes = self._model().jacobian(lag_windows((series - self.mean_) / self.scale_, self.lags))
+        slopes = self._model.jacobian(lag_windows((series - self.mean_) / self.scale_, self.lags))
         units = self.scale_[:, None] / self.scale_  # d (scale_i h_i) / d (scale_j x_j)
         return np.asarray(slopes * units[:, :, None])
 
-    def _check_parameters(self) -> None:
-        check_choice("kernel", self.kernel, KERNELS)
-        check_choice("penalty", self.penalty, PENALTIES)
-        check_integer("lags", self.lags, low=1)
-        check_positive("alpha", self.alpha)
-        for name in ("gamma", "output_gamma"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name), zero_allowed=True)
-        check_real("norm", self.norm, "a number of at least 1", 1.0)
-
-    def _take_series(self, X: Any) -> Array:
-        check_numeric_columns(X)
-        series = np.asarray(validate_rows(self, X, dtype=np.float64, ensure_min_samples=2))
-        if len(series) < self.lags + 2:
-            raise ValueError(
-                f"X must have at least lags + 2 = {self.lags + 2} steps, got n_samples = {len(series)}; use "
-                f"fewer lags or a longer series"
-            )
-        check_range("X", series)
-        return series
-
     def _series_of(self, X: Any, least: int) -> Array:
+        """Steps of X, at least so many."""
         series = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
         if len(series) < least:
             raise ValueError(
@@ -254,54 +242,29 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
             )
         return series
 
-    def _learn(self, series: Array, alpha: float, settings: dict[str, Any]) -> None:
-        """Standardise, learn, and store."""
-        self.mean_ = series.mean(axis=0)
-        spread = series.std(axis=0)
-        self.scale_ = np.where(spread > 10 * np.finfo(float).eps * np.abs(self.mean_), spread, 1.0)
-        standard = (series - self.mean_) / self.scale_
-        windows, targets = lag_windows(standard, self.lags)[:-1], standard[self.lags :]
-        self.last_ = series[-self.lags :]
+    def _learn(self, series: Array, settings: dict[str, Any]) -> None:
+        """Learn from the standardised series, and store the result."""
+        windows, targets = lag_windows(series, self.lags)[:-1], series[self.lags :]
         p, lags = windows.shape[1:]
+        self._model: AdditiveModel | HadamardModel
         if self.kernel == "additive":
-            self._gamma = 0.5 / lags if self.gamma is None else float(self.gamma)
-            additive, result = learn_additive(
-                windows, targets, alpha, gamma=self._gamma, norm=float(self.norm), **settings
+            gamma = 0.5 / lags if self.gamma is None else float(self.gamma)
+            self._model, result = learn_additive(
+                windows, targets, float(self.alpha), gamma=gamma, norm=float(self.norm), **settings
             )
-            self.kernel_weights_, self._scaled_weights = result.weights, additive.weights
-            self._store(additive, result)
-            self.granger_ = result.weights.T.copy()
-            return
-        self._gamma = 2.0 / (p * lags) if self.gamma is None else float(self.gamma)
-        self._output_gamma = 0.2 / lags if self.output_gamma is None else float(self.output_gamma)
-        model, result = learn_hadamard(
-            windows,
-            targets,
-            alpha,
-            gamma=self._gamma,
-            output_gamma=self._output_gamma,
-            penalty=OutputPenalty(self.penalty, constraint=True),
-            **settings,
-        )
-        self.output_kernel_ = model.B
-        self._store(model, result)
-        slopes = model.jacobian(windows)  # (n, p, p, lags)
-        self.granger_ = np.linalg.norm(slopes, axis=3).mean(axis=0)
-
-    def _store(self, model: AdditiveModel | HadamardModel, result: Result) -> None:
-        self.X_fit_, self.dual_coef_, self._intercept = model.windows, model.C, model.intercept
-        self.objective_, self.duality_gap_ = result.value, result.gap
-        self.n_iter_, self.converged_, self.stop_reason_ = (
-            result.n_iter,
-            result.converged,
-            result.reason,
-        )
-
-    def _model(self) -> AdditiveModel | HadamardModel:
-        """The learned model of standardised windows."""
-        fitted = (self.X_fit_, self.dual_coef_)
-        if self.kernel == "additive":
-            return AdditiveModel(*fitted, self._scaled_weights, self._intercept, self._gamma)
-        return HadamardModel(
-            *fitted, self.output_kernel_, self._intercept, self._gamma, self._output_gamma
-        )
+            self.kernel_weights_, self.granger_ = result.weights, result.weights.T.copy()
+        else:
+            self._model, result = learn_hadamard(
+                windows,
+                targets,
+                float(self.alpha),
+                gamma=2.0 / (p * lags) if self.gamma is None else float(self.gamma),
+                output_gamma=0.2 / lags if self.output_gamma is None else float(self.output_gamma),
+                penalty=OutputPenalty(self.penalty, constraint=True),
+                **settings,
+            )
+            self.output_kernel_ = result.L
+            slopes = self._model.jacobian(windows)  # (n, p, p, lags)
+            self.granger_ = np.linalg.norm(slopes, axis=3).mean(axis=0)
+        self.X_fit_, self.dual_coef_ = windows, result.C
+        store_certificate(self, result, self.solver_params, "the kernel has")

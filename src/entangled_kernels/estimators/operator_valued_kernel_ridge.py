@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -20,6 +19,7 @@ from ..parameters import (
     check_integer,
     check_positive,
     validate_rows,
+    warn_user,
 )
 from .base import MultiTargetRegressor, check_weighted_targets, drop_missing_rows
 
@@ -46,7 +46,7 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
     alpha : float, default=1.0
         Ridge penalty, as in scikit-learn's `KernelRidge`.
     solver : {"auto", "kronecker", "low_rank_separable", "low_rank", "cg", "dense"}, default="auto"
-        "auto" chooses by the structure of the block Gram matrix. `solver_` holds the choice, and
+        "auto" chooses by the structure of the block Gram matrix. `solver_` is the choice, and
         `entangled_kernels.kernels.select_solver` explains it. With missing targets, or weights that
         differ within rows, "kronecker" becomes "cg", which iterates in the eigenbasis of complete
         data.
@@ -178,8 +178,9 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
     def _check_parameters(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, OperatorValuedKernel):
             raise TypeError(
-                f"kernel must be None or a kernel of entangled_kernels.kernels, got {self.kernel!r}; for a "
-                "scalar kernel k and p independent outputs use SeparableKernel(k, numpy.eye(p))"
+                "kernel must be None or a kernel of entangled_kernels.kernels, got "
+                f"{self.kernel!r}; for a scalar kernel k and p independent outputs use "
+                "SeparableKernel(k, numpy.eye(p))"
             )
         check_positive("alpha", self.alpha)
         check_choice("solver", self.solver, ["auto", *SOLVERS])
@@ -206,14 +207,14 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
         indefinite = lowest < -INDEFINITE_TOLERANCE * scale
         if indefinite and self.indefinite == "error":
             raise ValueError(
-                f"kernel is indefinite on the training points: its Gram matrix has eigenvalue {lowest:.3g} "
-                f"(largest in size {scale:.3g}). Use indefinite='krein' for the stabilised problem, or a psd "
-                "kernel."
+                f"kernel is indefinite on the training points: its Gram matrix has eigenvalue "
+                f"{lowest:.3g} (largest in size {scale:.3g}). Use indefinite='krein' for the "
+                "stabilised problem, or a psd kernel."
             )
         if indefinite and self.fit_intercept:
             raise ValueError(
-                "fit_intercept=True needs a psd kernel, got one that is indefinite on the training points; "
-                "centre y, and use fit_intercept=False."
+                "fit_intercept=True needs a psd kernel, got one that is indefinite on the training "
+                "points; centre y, and use fit_intercept=False."
             )
         return indefinite
 
@@ -231,25 +232,23 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
         self.solver_ = self._ridge.solver
 
     def _ready_ridge(self) -> BlockRidge:
-        """Return the factorisation of `fit`, made again after unpickling."""
+        """The factorisation of `fit`; after unpickling it is computed again."""
         check_is_fitted(self)
         if not hasattr(self, "_ridge"):
             self._make_ridge(self.kernel_(self.X_fit_))
         return self._ridge
 
     def __getstate__(self) -> dict[str, Any]:
-        # The factorisation is larger than the model, and lazy operators hold functions that do not
-        # pickle.
+        # The factorisation is larger than the model, and lazy operators may not be picklable.
         return {name: value for name, value in super().__getstate__().items() if name != "_ridge"}
 
     def _warn_unless_solved(self) -> None:
         residual, self._ridge.residual = self._ridge.residual, 0.0
         if residual > 10 * self.tol:
-            warnings.warn(
-                f"Conjugate gradients stopped at relative residual {residual:.2g}, above tol={self.tol:.2g}; "
-                "raise max_iter, alpha or tol, or use solver='dense'.",
+            warn_user(
+                f"Conjugate gradients stopped at relative residual {residual:.2g}, above "
+                f"tol={self.tol:.2g}; raise max_iter, alpha or tol, or use solver='dense'.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -344,7 +343,8 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
             check_positive("alpha", alpha)
         if self.indefinite_:
             raise ValueError(
-                "loo_residuals needs a psd kernel: leaving a sample out changes the stabilised problem."
+                "loo_residuals needs a psd kernel: leaving a sample out changes the stabilised "
+                "problem."
             )
         residuals = np.full((len(self._kept_rows), self._Y.shape[1]), np.nan)
         residuals[self._kept_rows] = ridge.loo_residuals(

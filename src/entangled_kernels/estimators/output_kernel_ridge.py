@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -26,53 +24,19 @@ from ..parameters import (
     check_flag,
     check_integer,
     check_positive,
+    check_range,
     check_real,
     check_settings,
     check_solver_params,
     validate_rows,
 )
 from .base import MultiTargetRegressor
+from .kernel_parts import store_certificate
 
-__all__ = ["OutputKernelRidge", "check_output_kernel", "take_training_rows", "validate_input"]
+__all__ = ["OutputKernelRidge", "check_output_kernel"]
 
 KERNELS = (*sorted(PAIRWISE_KERNEL_FUNCTIONS), "precomputed")
 PENALTY_PARAMS = {"exponent": 4 / 3, "l1_ratio": 0.5, "level_bounds": (0.1, 10.0)}
-
-
-def validate_input(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Rows of X, or of a precomputed kernel, checked for an estimator with a parameter ``kernel``."""
-    sparse = ("csr", "csc") if estimator.kernel != "precomputed" else False
-    return validate_rows(
-        estimator, X, reset=reset, accept_sparse=sparse, dtype=[np.float64, np.float32]
-    )
-
-
-def take_training_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None
-) -> tuple[Any, NDArray[np.bool_], Array, Array | None]:
-    """Checked rows with a target, which rows of X they are, their targets, and their weights.
-
-    Weights are those of rows (n,), of targets (n, p), or None.
-    """
-    targets = estimator._take_targets(y, missing=True)
-    rows = validate_input(estimator, X, reset=True)
-    used, Y, weights = estimator._measured(rows, targets, sample_weight)
-    precomputed = estimator.kernel == "precomputed"
-    if precomputed and rows.shape[0] != rows.shape[1]:
-        raise ValueError(
-            f"X must be a square matrix with kernel='precomputed', got shape {rows.shape}; pass "
-            f"the kernel between all training rows"
-        )
-    if estimator.rank is not None and estimator.rank > Y.shape[1]:
-        raise ValueError(
-            f"rank must be at most the number of targets, {Y.shape[1]}, got {estimator.rank}; use "
-            f"rank=None for the full rank with the Frobenius penalty"
-        )
-    # A copy would change the last bits: scikit-learn takes distances between an array and itself
-    # apart.
-    if not used.all():
-        rows = rows[np.ix_(used, used) if precomputed else used]
-    return rows, used, Y, weights
 
 
 def check_output_kernel(output_kernel: Any, p: int, name: str = "output_kernel") -> Array:
@@ -92,8 +56,8 @@ def check_output_kernel(output_kernel: Any, p: int, name: str = "output_kernel")
     levels = np.linalg.eigvalsh(L)
     if levels[0] < -1e-10 * max(levels[-1], 0.0):
         raise ValueError(
-            f"{name} must be positive semi-definite, got an eigenvalue of {levels[0]:.3g}; add a multiple of "
-            f"the identity, or use graph_output_kernel for the adjacency matrix of a graph"
+            f"{name} must be positive semi-definite, got an eigenvalue of {levels[0]:.3g}; add a "
+            f"multiple of the identity, or use graph_output_kernel for the adjacency matrix of a graph"
         )
     return 0.5 * (L + L.T)
 
@@ -105,8 +69,8 @@ def _check_bounds(level_bounds: Any) -> tuple[float, float]:
         low = high = np.nan
     if not (0.0 < low <= 1.0 <= high < np.inf):
         raise ValueError(
-            f"level_bounds must be two numbers, the first above 0 and at most 1, the second at least 1, "
-            f"got {level_bounds!r}"
+            f"level_bounds must be two numbers, the first above 0 and at most 1, the second at "
+            f"least 1, got {level_bounds!r}"
         )
     return low, high
 
@@ -142,8 +106,9 @@ class OutputKernelRidge(MultiTargetRegressor):
     alpha : float, default=1.0
         Weight of both penalties, positive. It depends on the scale of kernel and targets, more than
         in `KernelRidge`: standardise the targets, or let `OutputKernelRidgeCV` choose.
-    penalty : {"frobenius", "schatten", "trace", "elastic", "cluster", "entrywise"}, default="frobenius"
-        Penalty P on L; see Notes.
+    penalty : str, default="frobenius"
+        Penalty P on L: ``"frobenius"``, ``"schatten"``, ``"trace"``, ``"elastic"``, ``"cluster"``
+        or ``"entrywise"``; see Notes.
     penalty_params : dict or None, default=None
         ``exponent`` (4/3), q of ``"schatten"`` (at least 1) and ``"entrywise"`` (2k / (2k - 1) for
         a whole number k); ``l1_ratio`` (0.5), the share of the trace in ``"elastic"``, at least 0
@@ -293,7 +258,7 @@ class OutputKernelRidge(MultiTargetRegressor):
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             The targets, Y in the formulas. NaN is a missing target; rows without any target are
             left out, and every target has a value in some row.
-        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+        sample_weight : float or array-like of shape (n_samples,) or (n_samples, p), optional
             Non-negative weights of the squared errors; they count as that many copies of the row or
             target, and a weight of zero is a missing target.
 
@@ -302,22 +267,16 @@ class OutputKernelRidge(MultiTargetRegressor):
         self
         """
         check_positive("alpha", self.alpha)
-        penalty = self._resolve_penalty()
-        settings = self._check_parameters()
-        rows, used, Y, weight = take_training_rows(self, X, y, sample_weight)
-        given = (
-            None
-            if self.output_kernel is None
-            else check_output_kernel(self.output_kernel, Y.shape[1])
-        )
+        penalty, settings = self._check_penalty(self.penalty), self._check_parameters()
+        rows, used, Y, weight = self._take_rows(X, y, sample_weight)
         problem = reduce_problem(self._gram(rows, rows), Y, weight, centred=self.fit_intercept)
         alpha = float(self.alpha)
-        if given is None:
+        if self.output_kernel is None:
             result = learn_output_kernel(problem, alpha, penalty=penalty, **settings)
         else:
-            result = fixed_output_kernel(problem, alpha, given, **settings)
+            L = check_output_kernel(self.output_kernel, Y.shape[1])
+            result = fixed_output_kernel(problem, alpha, L, **settings)
         self._store(rows, used, result)
-        self._warn_unless_converged()
         return self
 
     def predict(self, X: Any) -> Any:
@@ -334,19 +293,49 @@ class OutputKernelRidge(MultiTargetRegressor):
             A frame when `set_output` asked for one.
         """
         check_is_fitted(self)
-        return self._finish(self._predict_rows(validate_input(self, X, reset=False)), X)
-
-    def _predict_rows(self, rows: Any) -> Array:
-        """Predictions (n, p) for checked rows."""
+        rows = self._validate(X, reset=False)
         if self.kernel == "precomputed":
             rows = rows[:, self._used_rows]
-        return np.asarray(self._gram(rows, self.X_fit_) @ self._coef + self.intercept_)
+        return self._finish(self._gram(rows, self.X_fit_) @ self._coef + self.intercept_, X)
+
+    def _validate(self, X: Any, *, reset: bool) -> Any:
+        """Rows of X, or of a precomputed kernel, checked."""
+        sparse = ("csr", "csc") if self.kernel != "precomputed" else False
+        dtype = [np.float64, np.float32]
+        rows = validate_rows(self, X, reset=reset, accept_sparse=sparse, dtype=dtype)
+        if self.kernel != "precomputed":
+            check_range("X", rows, 0.0)
+        return rows
+
+    def _take_rows(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None
+    ) -> tuple[Any, NDArray[np.bool_], Array, Array | None]:
+        """Checked rows with a target, which rows of X they are, their targets, and weights."""
+        targets = self._take_targets(y, missing=True)
+        rows = self._validate(X, reset=True)
+        used, Y, weights = self._measured(rows, targets, sample_weight)
+        precomputed = self.kernel == "precomputed"
+        if precomputed and rows.shape[0] != rows.shape[1]:
+            raise ValueError(
+                f"X must be a square matrix with kernel='precomputed', got shape {rows.shape}; "
+                f"pass the kernel between all training rows"
+            )
+        if self.rank is not None and self.rank > Y.shape[1]:
+            raise ValueError(
+                f"rank must be at most the number of targets, {Y.shape[1]}, got {self.rank}; use "
+                f"rank=None for the full rank with the Frobenius penalty"
+            )
+        # Without a copy the last bits stay: scikit-learn computes distances between an array and
+        # itself in another way than between two arrays.
+        if not used.all():
+            rows = rows[np.ix_(used, used) if precomputed else used]
+        return rows, used, Y, weights
 
     def _gram(self, X: Any, Z: Any) -> Array:
-        """Input kernel between rows; new rows and training rows, or training rows and themselves."""
+        """Input kernel between new rows and training rows, or between all training rows."""
         settings = dict(self.kernel_params or {})
-        if not callable(self.kernel):
-            settings["gamma"] = self.gamma
+        if not callable(self.kernel) and self.gamma is not None:
+            settings["gamma"] = float(self.gamma)
         K = pairwise_kernels(X, Z, metric=self.kernel, filter_params=True, **settings)
         return np.asarray(K, dtype=np.float64)
 
@@ -354,20 +343,24 @@ class OutputKernelRidge(MultiTargetRegressor):
         """Check kernel and rank; return the settings of the solver."""
         if not callable(self.kernel):
             check_choice("kernel", self.kernel, KERNELS)
-            check_settings("kernel_params", self.kernel_params, {"degree": 3, "coef0": 1})
+            given = check_settings("kernel_params", self.kernel_params, {"degree": 3, "coef0": 1})
+            for name, value in {
+                **given,
+                "gamma": 1.0 if self.gamma is None else self.gamma,
+            }.items():
+                check_real(name, value, "a number")
         if self.rank is not None:
             check_integer("rank", self.rank, low=1)
         return check_solver_params(self.solver_params, zero_allowed=True)
 
-    def _resolve_penalty(self) -> OutputPenalty:
-        """The penalty with its settings, checked."""
-        name = self.penalty
+    def _check_penalty(self, name: Any) -> OutputPenalty:
+        """The penalty of this name with its settings, checked."""
         check_choice("penalty", name, PENALTIES)
         check_flag("constraint", self.constraint)
         if self.rank is not None and (name not in ("frobenius", "trace") or self.constraint):
             raise ValueError(
-                f"rank must be None with penalty={name!r} and constraint={self.constraint}, got {self.rank}; "
-                f"a rank goes with the trace, without a constraint"
+                f"rank must be None with penalty={name!r} and constraint={self.constraint}, got "
+                f"{self.rank}; a rank goes with the trace, without a constraint"
             )
         given = check_settings("penalty_params", self.penalty_params, PENALTY_PARAMS)
         exponent, l1_ratio = given["exponent"], given["l1_ratio"]
@@ -384,32 +377,13 @@ class OutputKernelRidge(MultiTargetRegressor):
         )
 
     def _store(self, rows: Any, used: NDArray[np.bool_], result: Result) -> None:
+        """Keep a result for these training rows of X."""
         self.X_fit_, self._used_rows = rows, used
         self._coef = result.C @ result.L  # (n, p)
         self.dual_coef_ = self._targets_like_y(result.C)
-        self.intercept_ = result.intercept
-        self.output_kernel_ = result.L
-        self.duality_gap_, self.objective_history_ = result.gap, result.history
-        self.n_iter_, self.converged_, self.stop_reason_ = (
-            result.n_iter,
-            result.converged,
-            result.reason,
-        )
-
-    def _warn_unless_converged(self) -> None:
-        if self.converged_:
-            return
-        settings = check_solver_params(self.solver_params, zero_allowed=True)
-        ways = {
-            "max_iter": f"after max_iter={settings['max_iter']} steps; raise max_iter or tol",
-            "stalled": f"though no step lowers the objective any further, after {self.n_iter_}; raise tol",
-        }
-        warnings.warn(
-            f"the output kernel has not converged to tol={settings['tol']:g} {ways[self.stop_reason_]} in "
-            f"solver_params",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+        self.intercept_, self.output_kernel_ = result.intercept, result.L
+        self.objective_history_ = result.history
+        store_certificate(self, result, self.solver_params, "the output kernel has")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -12,14 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, check_cv
-from sklearn.utils import Tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted
 
 from ..convex import (
     OutputPenalty,
-    Problem,
     Result,
     alpha_unit,
     diagonalise,
@@ -28,10 +25,10 @@ from ..convex import (
     reduce_problem,
 )
 from ..linalg import Array, Index
-from ..parameters import check_grid, check_groups, check_solver_params
+from ..parameters import check_grid, check_groups, warn_user
 from ..selection import check_splits
-from .base import MultiTargetRegressor, route_groups
-from .output_kernel_ridge import OutputKernelRidge, take_training_rows, validate_input
+from .base import route_groups
+from .output_kernel_ridge import OutputKernelRidge
 
 __all__ = ["OutputKernelRidgeCV"]
 
@@ -39,15 +36,12 @@ __all__ = ["OutputKernelRidgeCV"]
 GRID = np.logspace(-4, 2, 13)
 # Penalties that are added to the objective and favour low rank have narrow optima.
 FINE_GRID = np.logspace(-4, 2, 25)
-# A constraint keeps the size of the output kernel, so that alpha alone has to reach all sizes of
-# the fit.
+# A constraint keeps the size of the output kernel: alpha alone has to reach all sizes of the fit.
 WIDE_GRID = np.logspace(-4, 4, 17)
-# An end of the grid is worth a warning when the score still rises towards it by this share of its
+# An end of the grid is worth a warning if the score still rises towards it by this share of its
 # range.
 RISING = 0.01
-
-
-# Parameters that the search hands to its models, and what it takes from the best one.
+# Parameters of the search that are those of its models.
 SHARED = (
     "kernel",
     "gamma",
@@ -58,22 +52,11 @@ SHARED = (
     "fit_intercept",
     "solver_params",
 )
-FITTED = (
-    "X_fit_",
-    "dual_coef_",
-    "intercept_",
-    "output_kernel_",
-    "duality_gap_",
-    "objective_history_",
-    "n_iter_",
-    "converged_",
-    "stop_reason_",
-)
-# From alpha, a result, its training rows and test rows to a number.
-Score = Callable[[float, Result, Index, Index], float]
+# From alpha and penalty, a result, its training rows and test rows to a number.
+Score = Callable[[dict[str, Any], Result, Index, Index], float]
 
 
-class OutputKernelRidgeCV(MultiTargetRegressor):
+class OutputKernelRidgeCV(OutputKernelRidge):
     """Output kernel learning with penalty and alpha chosen by cross-validation.
 
     Parameters
@@ -161,7 +144,7 @@ stop_reason_
     True
     """
 
-    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012 (scikit-learn reads it from the class)
+    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012 (read by scikit-learn)
 
     def __init__(
         self,
@@ -208,7 +191,7 @@ stop_reason_
             With ``kernel="precomputed"``, the kernel between all rows, (n_samples, n_samples).
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             NaN is a missing target, as in `OutputKernelRidge`; it has no held-out error.
-        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+        sample_weight : float or array-like of shape (n_samples,) or (n_samples, p), optional
             Non-negative weights of the squared errors, in training and in ``"nmse"``; a weight of
             zero is a missing target.
         groups : array-like of shape (n_samples,), optional
@@ -223,65 +206,48 @@ stop_reason_
         names = (
             [self.penalty] if isinstance(self.penalty, str) else check_grid("penalty", self.penalty)
         )
-        models = [self._model(name) for name in names]
-        penalties = [model._resolve_penalty() for model in models]
-        settings = models[0]._check_parameters()
-        rows, used, Y, weight = take_training_rows(self, X, y, sample_weight)
+        penalties = [self._check_penalty(name) for name in names]
+        settings = self._check_parameters()
+        rows, used, Y, weight = self._take_rows(X, y, sample_weight)
         splits = self._splits(rows, used, Y, weight, groups)
-        K = models[0]._gram(rows, rows)
+        K = self._gram(rows, rows)
         problem = diagonalise(reduce_problem(K, Y, weight, centred=self.fit_intercept))
-        grids = [_grid(problem, penalty) if given is None else given for penalty in penalties]
+        if given is None:
+            grids = [_grid(penalty) * alpha_unit(problem, penalty) for penalty in penalties]
+        else:
+            grids = [given] * len(penalties)
         self.alphas_ = np.concatenate(grids)
-        scores = []
-        for penalty, grid in zip(penalties, grids, strict=True):
-            score = self._score_function(K, rows, Y, weight, penalty.name)
-            scores.append(self._cross_validate(K, Y, weight, splits, penalty, grid, score))
         # The number of the penalty of every candidate.
         numbers = np.repeat(np.arange(len(grids)), [len(grid) for grid in grids])
+        score = self._score_function(K, rows, Y, weight)
+
+        def score_fold(train: Index, test: Index) -> Array:
+            w = None if weight is None else weight[train]
+            Kt = K[np.ix_(train, train)]
+            fold = diagonalise(reduce_problem(Kt, Y[train], w, centred=self.fit_intercept))
+            scores = np.empty(len(numbers))
+            for number, penalty in enumerate(penalties):
+                candidates = np.flatnonzero(numbers == number)
+                order = candidates[np.argsort(-self.alphas_[candidates], kind="stable")]
+                alphas = [float(alpha) for alpha in self.alphas_[order]]
+                path = output_kernel_path(fold, alphas, penalty=penalty, **settings)
+                for candidate, result in zip(order, path, strict=True):
+                    model = {"alpha": self.alphas_[candidate], "penalty": penalty.name}
+                    scores[candidate] = score(model, result, train, test)
+            return scores
+
+        columns = Parallel(prefer="threads")(delayed(score_fold)(*split) for split in splits)
         self._choose(
-            np.concatenate(scores), np.array([penalty.name for penalty in penalties])[numbers]
+            np.column_stack(columns), np.array([penalty.name for penalty in penalties])[numbers]
         )
-        number = int(numbers[self.best_index_])
-        result = learn_output_kernel(problem, self.alpha_, penalty=penalties[number], **settings)
-        self._best = models[number]
-        self._best._one_dimensional = self._one_dimensional
-        self._best._store(rows, used, result)
-        self._best._warn_unless_converged()
-        for name in FITTED:
-            setattr(self, name, getattr(self._best, name))
+        penalty = penalties[int(numbers[self.best_index_])]
+        result = learn_output_kernel(problem, self.alpha_, penalty=penalty, **settings)
+        self._store(rows, used, result)
         return self
-
-    def predict(self, X: Any) -> Any:
-        """Predict the targets with the chosen penalty and alpha.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, n_features)
-            With ``kernel="precomputed"``, the kernel between new and training rows, (n, n_samples).
-
-        Returns
-        -------
-        ndarray of shape (n, p), or (n,) when y was one-dimensional
-            A frame when `set_output` asked for one.
-        """
-        check_is_fitted(self)
-        return self._finish(self._best._predict_rows(validate_input(self, X, reset=False)), X)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What `fit` takes itself, and what it hands to the splitter."""
         return route_groups(self, self.cv)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = not tags.input_tags.pairwise
-        return tags
-
-    def _model(self, penalty: Any, alpha: float = 1.0) -> OutputKernelRidge:
-        """A model of this penalty and alpha, with all other parameters of the search."""
-        return OutputKernelRidge(
-            alpha=alpha, penalty=penalty, **{name: getattr(self, name) for name in SHARED}
-        )
 
     def _splits(
         self,
@@ -294,8 +260,8 @@ stop_reason_
         """Splits of the rows that have a target."""
         if isinstance(self.cv, Integral) and len(Y) < int(self.cv):
             raise ValueError(
-                f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller cv, or "
-                f"OutputKernelRidge with an alpha of your choice"
+                f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller "
+                f"cv, or OutputKernelRidge with an alpha of your choice"
             )
         cv = self.cv
         if groups is not None:
@@ -311,6 +277,8 @@ stop_reason_
                 for split in check_splits(cv, len(used))
             ]
         splits = list(check_cv(cv, Y, classifier=False).split(rows, Y, groups))
+        if not splits:
+            raise ValueError(f"cv must give at least one split, got none from {self.cv!r:.80}")
         for train, test in splits:
             self._check_split(weight, train, test)
         return splits
@@ -328,43 +296,10 @@ stop_reason_
             name = self._output_names(weight.shape[1])[never[0]]
             raise ValueError(
                 f"y must have a value of every target in the training rows of every fold, got only "
-                f"missing values of {name!r} in those of one; use more folds, or folds that spread them"
+                f"missing values of {name!r} in those of one; use more folds, or other folds"
             )
 
-    def _cross_validate(
-        self,
-        K: Array,
-        Y: Array,
-        weight: Array | None,
-        splits: list[tuple[Index, Index]],
-        penalty: OutputPenalty,
-        alphas: Array,
-        score: Score,
-    ) -> Array:
-        """Scores of a penalty with all alphas, (n_alphas, n_splits)."""
-        order = np.argsort(-alphas, kind="stable")
-        decreasing = [float(alpha) for alpha in alphas[order]]
-        settings = check_solver_params(self.solver_params, zero_allowed=True)
-
-        def score_fold(train: Index, test: Index) -> list[float]:
-            w = None if weight is None else weight[train]
-            problem = reduce_problem(
-                K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept
-            )
-            path = output_kernel_path(problem, decreasing, penalty=penalty, **settings)
-            return [
-                score(alpha, result, train, test)
-                for alpha, result in zip(decreasing, path, strict=True)
-            ]
-
-        columns = Parallel(prefer="threads")(delayed(score_fold)(*split) for split in splits)
-        scores = np.empty((len(decreasing), len(splits)))
-        scores[order] = np.array(columns).T
-        return scores
-
-    def _score_function(
-        self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: str
-    ) -> Score:
+    def _score_function(self, K: Array, rows: Any, Y: Array, weight: Array | None) -> Score:
         """Score of a result from training rows on test rows."""
         if isinstance(self.scoring, str) and self.scoring == "nmse":
             w = np.ones(len(Y)) if weight is None else weight
@@ -375,7 +310,7 @@ stop_reason_
             # The variance of a constant target is rounding.
             variance[variance <= (4 * np.finfo(np.float64).eps * mean) ** 2] = 1.0
 
-            def nmse(alpha: float, result: Result, train: Index, test: Index) -> float:
+            def nmse(_: Any, result: Result, train: Index, test: Index) -> float:
                 prediction = K[np.ix_(test, train)] @ (result.C @ result.L) + result.intercept
                 held = w_targets[test].any(axis=0)  # targets with a held-out value
                 squares = (present[test] - prediction)[:, held] ** 2
@@ -389,11 +324,12 @@ stop_reason_
 
         precomputed = self.kernel == "precomputed"
 
-        def scored(alpha: float, result: Result, train: Index, test: Index) -> float:
-            model = self._model(penalty, alpha)
+        def scored(params: dict[str, Any], result: Result, train: Index, test: Index) -> float:
+            model = OutputKernelRidge(**params, **{name: getattr(self, name) for name in SHARED})
             model._one_dimensional = self._one_dimensional
             X_train = rows[np.ix_(train, train)] if precomputed else rows[train]
-            model._store(X_train, np.ones(len(train), dtype=bool), result)
+            # Only the fit to all rows warns.
+            model._store(X_train, np.ones(len(train), bool), replace(result, converged=True))
             model.n_features_in_ = X_train.shape[1]
             X_test = rows[np.ix_(test, train)] if precomputed else rows[test]
             return float(scorer(model, X_test, Y[test, 0] if self._one_dimensional else Y[test]))
@@ -406,8 +342,8 @@ stop_reason_
         if not np.isfinite(mean).all():
             bad = float(self.alphas_[~np.isfinite(mean)][0])
             raise ValueError(
-                f"scoring={self.scoring!r} gave a score that is not finite for alpha={bad:.3g}; use "
-                f"folds on which it is defined, or scoring='nmse'"
+                f"scoring={self.scoring!r} gave a score that is not finite for alpha={bad:.3g}; "
+                f"use folds on which it is defined, or scoring='nmse'"
             )
         best = np.flatnonzero(mean == mean.max())
         self.best_index_ = int(best[np.argmax(self.alphas_[best])])
@@ -438,24 +374,17 @@ stop_reason_
         ):
             return
         end, way = ("largest", "larger") if upper else ("smallest", "smaller")
-        warnings.warn(
-            f"alpha={self.alpha_:.3g} is the {end} of alphas, and the score still rises towards it; pass "
-            f"alphas with {way} values",
-            UserWarning,
-            stacklevel=4,
+        warn_user(
+            f"alpha={self.alpha_:.3g} is the {end} of alphas, and the score still rises towards "
+            f"it; pass alphas with {way} values"
         )
 
 
-def _grid(problem: Problem, penalty: OutputPenalty) -> Array:
-    """Default alphas of a penalty."""
-    grid = (
-        WIDE_GRID
-        if penalty.is_ball
-        else FINE_GRID
-        if penalty.name in ("trace", "elastic")
-        else GRID
-    )
-    return np.asarray(grid * alpha_unit(problem, penalty))
+def _grid(penalty: OutputPenalty) -> Array:
+    """Default alphas of a penalty, in the unit of the problem."""
+    if penalty.is_ball:
+        return WIDE_GRID
+    return FINE_GRID if penalty.name in ("trace", "elastic") else GRID
 
 
 def _check_alphas(alphas: ArrayLike) -> Array:

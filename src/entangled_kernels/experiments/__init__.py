@@ -1,4 +1,4 @@
-"""The paper's tables and figures, each an experiment that can be run again, and comparison on any table."""
+"""The experiments of the paper, and comparison of methods on any table."""
 
 from typing import Final
 

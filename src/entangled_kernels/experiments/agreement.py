@@ -1,10 +1,10 @@
-"""The paper's tables and claims beside ours, each with a verdict."""
+"""Verdicts on the paper's tables and claims, by comparison with our results."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -45,29 +45,28 @@ __all__ = [
     "values_by_split",
 ]
 
-# Tables that give EKL and ptrEKL one row in common.
+# The row of a table that EKL and ptrEKL share.
 SHARED = "EKL/ptrEKL"
 
 
 class Cell(NamedTuple):
-    """One mean of a table.
+    """One mean in a table of the paper.
 
     Attributes
     ----------
     method : str
-        KRR, OKL, EKL or ptrEKL; `SHARED` where EKL and ptrEKL have one row.
+        KRR, OKL, EKL, ptrEKL or `SHARED`.
     keys : dict
         The setting: n, and for uWave the class (``task``) and the Kraus rank.
     nmse, deviation : float
         Mean and standard deviation over partitions.
     ni : float or None
-        Normalised improvement over kernel ridge, where the table has it.
+        Normalised improvement over kernel ridge, if the table has it.
     partitions : int
-        That the mean is over.
     digits : int
-        Digits after the point of the mean; the improvement has as many.
+        Digits after the point of the mean and of the improvement.
     table : str
-        "over rank" for the table of ranks, else "over n".
+        "over n" or "over rank".
     """
 
     method: str
@@ -81,7 +80,7 @@ class Cell(NamedTuple):
 
     @property
     def ours(self) -> tuple[str, ...]:
-        """Methods of ours that stand beside the figure; the first is the one it is judged by."""
+        """Our methods that are compared with it; the first decides the verdict."""
         return (SHARED, "EKL", "ptrEKL") if self.method == SHARED else (self.method,)
 
 
@@ -90,11 +89,8 @@ def _read_cells() -> dict[str, list[Cell]]:
     with files(__package__).joinpath("paper_cells.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             keys = {key: row[key] for key in ("task", "rank") if row[key]} | {"n": int(row["n"])}
-            means = (
-                float(row["nmse"]),
-                float(row["deviation"]),
-                float(row["ni"]) if row["ni"] else None,
-            )
+            ni = float(row["ni"]) if row["ni"] else None
+            means = float(row["nmse"]), float(row["deviation"]), ni
             counts = int(row["partitions"]), int(row["digits"])
             cell = Cell(row["method"], keys, *means, *counts, row["table"])
             cells.setdefault(row["experiment"], []).append(cell)
@@ -106,42 +102,43 @@ CELLS = _read_cells()
 
 
 def as_records(name: str) -> list[Record]:
-    """The cells of an experiment in the keys of its records, for tables and marks in figures."""
-    found = {}
+    """The cells of an experiment as records, each setting once, for tables and figures."""
+    records = {}
     for cell in CELLS.get(name, []):
         record = {"method": cell.method, **cell.keys, "nmse": cell.nmse}
-        key = tuple(record[key] for key in ("method", *cell.keys))
-        found[key] = record | ({} if cell.ni is None else {"ni": cell.ni})
-    return list(found.values())
+        records[tuple(cell.keys.values()), cell.method] = (
+            record if cell.ni is None else record | {"ni": cell.ni}
+        )
+    return list(records.values())
 
 
 AGREES, LOWER, HIGHER = "agrees", "lower than ours", "higher than ours"
 TOO_FEW = "too few partitions"
-# Of a method that stands beside the one that the figure is about.
+# The verdict on a method of ours that does not decide.
 BESIDE = "not judged"
-# Partitions of ours below which nothing is said.
+# With fewer partitions of ours there is no verdict.
 ENOUGH = 20
-# The central part of our means in which a published one agrees.
+# The central part of our means in which a published mean agrees.
 LEVEL = 0.95
 N_DRAWS = 4000
 
 
 class Verdict(NamedTuple):
-    """What was found of one published mean.
+    """Comparison of a published mean with our partitions.
 
     Attributes
     ----------
     word : str
-        `AGREES`, or where the published mean lies: `LOWER`, `HIGHER`; `TOO_FEW` where ours cannot
-        tell.
+        `AGREES`, `LOWER` or `HIGHER`, or `TOO_FEW`.
     percentile : float
-        Where it lies among means of as many partitions of ours, 0 to 100; NaN for `TOO_FEW`.
+        Percentile of the published mean among means of as many partitions of ours; NaN for
+        `TOO_FEW`.
     ours, deviation : float
         Mean and standard deviation of our partitions.
     difference : float
         Published mean less ours.
     in_errors : float
-        The difference in units of its standard error; NaN where nothing varies.
+        The difference in units of its standard error; NaN if nothing varies.
     """
 
     word: str
@@ -161,7 +158,7 @@ def judge(
     deviation: float | None = None,
     unit: float = 0.0,
 ) -> Verdict:
-    """Say where a published mean lies among means of as many partitions of ours.
+    """Compare a published mean with means of as many partitions of ours.
 
     Parameters
     ----------
@@ -170,19 +167,19 @@ def judge(
     paper : float
         The published mean.
     count : int
-        Partitions that it is the mean of.
+        Number of partitions of the published mean.
     rng : numpy.random.Generator
     deviation : float, optional
         Published standard deviation over partitions, for the standard error; ours by default.
     unit : float, default=0
-        Unit of the last printed digit. The published mean is taken as what is closest to the middle
-        of ours among all that print alike.
+        Unit of the last printed digit. Of all means that print alike, the closest to the median of
+        ours is taken.
 
     Notes
     -----
-    The means are those of `means_of_as_many`, so that what N partitions leave unknown of our own
-    mean counts as well: with `count` = 10 and N = 50 it adds a fifth to the variance. In units of
-    the standard error the difference is (paper - mean) / sqrt(s^2 / N + deviation^2 / count).
+    The means are those of `means_of_as_many`, which include the uncertainty of our mean over N
+    partitions: with `count` = 10 and N = 50 it adds a fifth to the variance. In units of the
+    standard error the difference is (paper - mean) / sqrt(s^2 / N + deviation^2 / count).
 
     Examples
     --------
@@ -193,39 +190,38 @@ def judge(
     ('agrees', 'higher than ours')
     """
     values = np.asarray(ours, dtype=np.float64)
-    mean, own = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    mean, std = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
     difference = paper - mean
-    spread = own if deviation is None else deviation
-    error = float(np.sqrt(own**2 / len(values) + spread**2 / count))
+    spread = std if deviation is None else deviation
+    error = float(np.sqrt(std**2 / len(values) + spread**2 / count))
     in_errors = difference / error if error > 0.0 else float("nan")
     if len(values) < ENOUGH:
-        return Verdict(TOO_FEW, float("nan"), mean, own, difference, in_errors)
+        return Verdict(TOO_FEW, float("nan"), mean, std, difference, in_errors)
     means = means_of_as_many(values, count, rng)
     middle = float(np.median(means))
     shift = np.clip(middle - paper, -unit / 2.0, unit / 2.0)
-    # Rounding of sums may part means that are equal.
+    # Equal means may differ by the rounding of sums.
     slack = 1e-12 * max(1.0, abs(middle))
     below = float(np.mean(means < paper + shift - slack))
     above = float(np.mean(means > paper + shift + slack))
     percentile = 100.0 * (below + (1.0 - below - above) / 2.0)
     tail = 50.0 * (1.0 - LEVEL)
     word = LOWER if percentile < tail else HIGHER if percentile > 100.0 - tail else AGREES
-    return Verdict(word, percentile, mean, own, difference, in_errors)
+    return Verdict(word, percentile, mean, std, difference, in_errors)
 
 
 def means_of_as_many(
     values: Array, count: int, rng: np.random.Generator, n_draws: int = N_DRAWS
 ) -> Array:
-    """Means of ``count`` further partitions, as the values at hand foretell them, (n_draws,).
+    """Means of ``count`` further partitions, predicted from the values, (n_draws,).
 
     Notes
     -----
-    Draws of a Polya urn: each further value is one of the N at hand or, as likely as each of those,
-    one of the j already drawn. This is the Bayesian bootstrap: the law that the values come from is
-    not taken for known, and the variance of a mean is s^2 (1 / count + (1 - 1 / count) / (N + 1)).
-    It takes the deviation of N values for what it should be, so distances from the centre are
-    stretched by sqrt(N / (N - 1)) and by the ratio of Student's quantile to the normal one, 3.6%
-    for N = 50.
+    Draws of a Polya urn (the Bayesian bootstrap): each further value is one of the N values or,
+    with the same probability, one of those already drawn. The variance of a mean is
+    s^2 (1 / count + (1 - 1 / count) / (N + 1)). Since s comes from N values, distances from the
+    centre are multiplied by sqrt(N / (N - 1)) and by the ratio of Student's quantile to the normal
+    one, 3.6% for N = 50.
 
     Time n_draws * count.
     """
@@ -241,7 +237,7 @@ def means_of_as_many(
 
 
 class Effect(NamedTuple):
-    """A mean paired difference over partitions, its standard error, and the interval of the mean."""
+    """Mean of paired differences over partitions, its standard error and 95% interval."""
 
     mean: float
     error: float
@@ -250,7 +246,7 @@ class Effect(NamedTuple):
 
     @classmethod
     def of(cls, differences: ArrayLike) -> Effect:
-        """Mean difference with Student's interval; without end from a single partition."""
+        """The mean with Student's interval, which is infinite for a single partition."""
         values = np.asarray(differences, dtype=np.float64)
         mean = float(values.mean())
         if len(values) < 2:
@@ -261,11 +257,11 @@ class Effect(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """-1 or 1 where the interval has one sign, else 0."""
+        """The sign of the interval, 0 if it contains zero."""
         return -1 if self.high < 0.0 else 1 if self.low > 0.0 else 0
 
 
-# What is compared, with the words for it.
+# What is compared, in words.
 METRICS = {
     "nmse": "nMSE",
     "difference": "difference to kernel ridge, paired by partition",
@@ -276,7 +272,7 @@ VARIANTS = ("", ", early", ", lambda 1")
 
 
 class CellVerdict(NamedTuple):
-    """One figure of the paper, what of ours stands beside it, and whether they agree.
+    """The verdict on one number of the paper, by one method of ours.
 
     Attributes
     ----------
@@ -287,7 +283,7 @@ class CellVerdict(NamedTuple):
         Ours.
     paper : float
     deviation : float or None
-        Published deviation over partitions, of the nMSE alone.
+        Published deviation over partitions, for the nMSE.
     verdict : Verdict
     """
 
@@ -300,66 +296,63 @@ class CellVerdict(NamedTuple):
 
 
 def judge_cells(results: ExperimentResults, rng: np.random.Generator) -> list[CellVerdict]:
-    """Verdicts on every figure that the paper has for an experiment.
+    """Verdicts on every number that the paper has for an experiment.
 
-    A figure is set beside every form of its method that the records have: as published, stopped
-    early, and with lambda 1. Differences and improvements are to the kernel ridge of the same
-    partitions, with lambda 1 to that with lambda 1. A figure that EKL and ptrEKL have in common is
-    judged by the one of them that cross-validation picks; each of the two stands beside it, without
-    a verdict.
+    A number is compared with every form of its method in the records: as published, stopped early,
+    and with lambda 1. Differences and improvements are to the kernel ridge of the same partitions,
+    with lambda 1 if the method has it. For a row that EKL and ptrEKL share, the verdict is on
+    whichever cross-validation picks; each of the two is shown without a verdict.
     """
+    verdicts = []
     cells = CELLS.get(results.name, [])
-    found = [one for cell in cells for one in _judge_cell(cell, cells, results, rng)]
-    return [
-        one if _is_meant(one) else one._replace(verdict=one.verdict._replace(word=BESIDE))
-        for one in found
-    ]
+    for cell in cells:
+        for method in (name + variant for name in cell.ours for variant in VARIANTS):
+            for verdict in _judge_method(cell, method, cells, results, rng):
+                if method.partition(",")[0] != cell.method:
+                    word = verdict.verdict._replace(word=BESIDE)
+                    verdict = verdict._replace(verdict=word)
+                verdicts.append(verdict)
+    return verdicts
 
 
-def _is_meant(one: CellVerdict) -> bool:
-    return one.method.partition(",")[0] == one.cell.method
-
-
-def _judge_cell(
-    cell: Cell, cells: list[Cell], results: ExperimentResults, rng: np.random.Generator
+def _judge_method(
+    cell: Cell, method: str, cells: list[Cell], results: ExperimentResults, rng: np.random.Generator
 ) -> Iterator[CellVerdict]:
-    unit = 10.0**-cell.digits
-    full = cell.keys | ({"rank": "100%"} if "rank" in cell.keys else {})
-    reference = next(
-        other.nmse for other in cells if other.method == REFERENCE and other.keys == full
-    )
-    for method in (name + variant for name in cell.ours for variant in VARIANTS):
-        errors = values_by_split(results, method, cell.keys)
-        if not errors:
-            continue
-        yield CellVerdict(
-            cell,
-            "nmse",
-            method,
-            cell.nmse,
-            cell.deviation,
-            judge(
-                _array(errors), cell.nmse, cell.partitions, rng, deviation=cell.deviation, unit=unit
-            ),
-        )
-        if not method.startswith(REFERENCE):
-            base = REFERENCE + (", lambda 1" if method.endswith(", lambda 1") else "")
-            plain = values_by_split(results, base, full)
-            paired = np.array([errors[split] - plain[split] for split in errors if split in plain])
-            if len(paired):
-                paper = cell.nmse - reference
-                verdict = judge(paired, paper, cell.partitions, rng, unit=2.0 * unit)
-                yield CellVerdict(cell, "difference", method, paper, None, verdict)
-        improvements = values_by_split(results, method, cell.keys, "ni")
-        if cell.ni is not None and improvements:
-            verdict = judge(_array(improvements), cell.ni, cell.partitions, rng, unit=unit)
-            yield CellVerdict(cell, "ni", method, cell.ni, None, verdict)
+    errors = values_by_split(results, method, cell.keys)
+    if not errors:
+        return
+
+    def judged(
+        metric: str,
+        ours: Iterable[float],
+        paper: float,
+        unit: float = 10.0**-cell.digits,
+        deviation: float | None = None,
+    ) -> CellVerdict:
+        values = np.fromiter(ours, dtype=np.float64)
+        verdict = judge(values, paper, cell.partitions, rng, deviation=deviation, unit=unit)
+        return CellVerdict(cell, metric, method, paper, deviation, verdict)
+
+    yield judged("nmse", errors.values(), cell.nmse, deviation=cell.deviation)
+    if not method.startswith(REFERENCE):
+        full = cell.keys | ({"rank": "100%"} if "rank" in cell.keys else {})
+        reference = next(c.nmse for c in cells if c.method == REFERENCE and c.keys == full)
+        lambda_one = ", lambda 1"
+        base = REFERENCE + (lambda_one if method.endswith(lambda_one) else "")
+        plain = values_by_split(results, base, full)
+        paired = [errors[split] - plain[split] for split in errors if split in plain]
+        if paired:
+            # The published difference is one of two rounded numbers.
+            yield judged("difference", paired, cell.nmse - reference, 2.0 * 10.0**-cell.digits)
+    improvements = values_by_split(results, method, cell.keys, "ni")
+    if cell.ni is not None and improvements:
+        yield judged("ni", improvements.values(), cell.ni)
 
 
 def values_by_split(
     results: ExperimentResults, method: str, keys: dict[str, Any], metric: str = "nmse"
 ) -> dict[Any, float]:
-    """Our values on every partition, for records of a method that have all of the keys."""
+    """Our value on each partition, from records of a method with these keys."""
     return {
         record["split"]: float(record[metric])
         for record in results.records
@@ -369,16 +362,12 @@ def values_by_split(
     }
 
 
-def _array(values: dict[Any, float]) -> Array:
-    return np.fromiter(values.values(), dtype=np.float64)
-
-
 HOLDS, FAILS, OPEN = "holds", "fails", "undecided"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A difference that the paper reports, in percent of what it is to.
+    """A difference between methods that the paper reports, in percent.
 
     Attributes
     ----------
@@ -387,9 +376,9 @@ class Claim:
     sign : {-1, 0, 1}
         Below, as good as, above.
     methods : tuple of str
-        Ours that it is about; each is judged.
+        Our methods; each gets a verdict.
     other : str or None
-        What they differ from; None where the values themselves have the sign.
+        The method they are compared with; None if the claim is on the values themselves.
     keys : dict
         The setting.
     other_keys : dict
@@ -398,7 +387,7 @@ class Claim:
     tolerance : float
         Percent within which methods are as good.
     paper : float or None
-        The published difference in percent; taken from the tables where these have it.
+        The published difference in percent; by default that of the tables.
     summary : bool
         Whether it belongs to the summary of the whole paper.
     """
@@ -416,7 +405,7 @@ class Claim:
     summary: bool = False
 
     def published(self) -> float | None:
-        """The paper's difference in percent, where it prints one."""
+        """The paper's difference in percent, or None if it prints none."""
         if self.paper is not None or self.metric != "nmse":
             return self.paper
         means = {
@@ -425,53 +414,49 @@ class Claim:
             for name in cell.ours
         }
         method = self.methods[0].partition(",")[0]
-        own = means.get((method, *sorted(self.keys.items())))
+        ours = means.get((method, *sorted(self.keys.items())))
         other = str(self.other).partition(",")[0]
         base = means.get((other, *sorted((self.keys | self.other_keys).items())))
-        return None if own is None or base is None else 100.0 * (own - base) / base
+        return None if ours is None or base is None else 100.0 * (ours - base) / base
 
     def values(self, results: ExperimentResults, method: str) -> Array:
-        """Our differences in percent, partition by partition; the values themselves without an ``other``."""
-        own = values_by_split(results, method, self.keys, self.metric)
+        """Our difference in percent on each partition; without ``other`` the values themselves."""
+        ours = values_by_split(results, method, self.keys, self.metric)
         if self.other is None:
-            return np.fromiter(own.values(), dtype=np.float64)
+            return np.fromiter(ours.values(), dtype=np.float64)
         other = values_by_split(results, self.other, self.keys | self.other_keys, self.metric)
-        both = [split for split in own if split in other]
+        both = [split for split in ours if split in other]
         scale = np.mean([other[split] for split in both]) if both else 1.0
-        return np.array([100.0 * (own[split] - other[split]) / scale for split in both])
+        return np.array([100.0 * (ours[split] - other[split]) / scale for split in both])
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one run says of a claim: an effect and a word for each method."""
+    """An effect and a verdict for each method of a claim."""
 
     effects: dict[str, Effect]
     words: dict[str, str]
 
     @property
     def verdict(self) -> str:
-        """One word where methods agree, else one for each."""
+        """The verdict if all methods have the same, else one for each."""
         if len(set(self.words.values())) == 1:
             return next(iter(self.words.values()))
         return ", ".join(f"{method} {word}" for method, word in self.words.items())
 
 
 def judge_claim(claim: Claim, results: ExperimentResults | None) -> Finding | None:
-    """Whether a claim holds in a run, by the 95% interval of the mean difference; None without records.
+    """Whether a claim holds, by the 95% interval of the mean difference; None without records.
 
-    A claim of a sign holds where the interval has that sign and fails where it has the other. That
-    methods are as good holds where the interval lies within the tolerance, and fails where it lies
-    outside.
+    A claim of a sign holds if the interval has that sign, and fails if it has the other. That
+    methods are as good holds if the interval is within the tolerance, and fails if it is outside.
     """
-    if results is None:
-        return None
-    effects = {method: claim.values(results, method) for method in claim.methods}
-    found = {method: Effect.of(values) for method, values in effects.items() if len(values)}
-    return (
-        Finding(found, {name: _word(claim, effect) for name, effect in found.items()})
-        if found
-        else None
+    values = (
+        {} if results is None else {name: claim.values(results, name) for name in claim.methods}
     )
+    effects = {name: Effect.of(sample) for name, sample in values.items() if len(sample)}
+    words = {name: _word(claim, effect) for name, effect in effects.items()}
+    return Finding(effects, words) if effects else None
 
 
 def _word(claim: Claim, effect: Effect) -> str:

@@ -41,7 +41,7 @@ def compare_methods(
     name: str = "comparison",
     title: str = "Comparison of methods",
 ) -> ExperimentResults:
-    """Compare methods on a table, over partitions into training and test rows, random ones by default.
+    """Compare methods on a table, over partitions into training and test rows.
 
     Parameters
     ----------
@@ -51,25 +51,24 @@ def compare_methods(
     methods : sequence of str
         Keys of `METHODS`.
     train_sizes : sequence of int, default=(20, 40)
-        Numbers of training rows; the others are tested on. With groups, those of whole groups that
-        fit.
+        Numbers of training rows; the others are test rows. With groups, the whole groups that fit.
     repeats : int, default=10
-        Partitions for each.
+        Partitions for each size.
     features : {"linear", "rbf", "fourier"} or transformer, default="linear"
-        What kernels are linear in, fitted on the training rows: the inputs; all of a Gaussian
-        kernel of median width; random ones of the same.
+        Features for the methods of the paper, fitted on the training rows: the inputs, Nystroem
+        features of a Gaussian kernel of median width, or random features of that kernel.
     protocol : {"fair", "paper"}, default="fair"
     seed : int, default=0
     n_jobs : int or None, default=None
         Processes; results do not depend on it.
     progress : callable, optional
-        Told how many parts are done, of how many, and what is being done.
+        Called with the number of parts that are done, their total, and the current part.
     groups : array-like of shape (n_rows,), optional
-        Rows of a group are all training rows, or all test rows, and in one fold.
+        Rows of one group are all training rows or all test rows, and in one fold.
     times : array-like of shape (n_rows,), optional
-        Test rows come after the training rows, and folds after what they are predicted from. The
-        rows after the first training rows are cut into as many stretches as there are repeats; each
-        one is tested on with the training rows just before it.
+        Test rows are later than training rows, and held-out rows later than those they are
+        predicted from. The rows after the first training rows are cut into one stretch for each
+        repeat, which is predicted from the training rows just before it.
     name, title : str
         Of the results.
 
@@ -135,12 +134,14 @@ def table_cases(
     for n in map(int, train_sizes):
         if not 3 <= n <= len(X) - 2:
             raise ValueError(
-                f"train_sizes must be from 3 to {len(X) - 2}, two less than the rows there are, got {n}"
+                f"train_sizes must be from 3 to {len(X) - 2}, two less than the rows there are, "
+                f"got {n}"
             )
-        for own in scheme.partitions(len(X), n, n_splits, setup.seed):
-            rows = Rows(X[own.train], Y[own.train], X[own.test], Y[own.test])
-            folds, key = scheme.folds(own.train, own.seed), {"n": n, **keys, "split": own.number}
-            cases.append(Case(key, rows, plan, own.seed, features, folds))
+        for partition in scheme.partitions(len(X), n, n_splits, setup.seed):
+            split, train, test, seed = partition
+            rows = Rows(X[train], Y[train], X[test], Y[test])
+            key = {"n": n, **keys, "split": split}
+            cases.append(Case(key, rows, plan, seed, features, scheme.folds(train, seed)))
     return cases
 
 
@@ -155,7 +156,7 @@ def error_figures(results: ExperimentResults) -> Figures:
 
 
 def class_figures(results: ExperimentResults) -> Figures:
-    """Errors of every class over training rows and over rank; with lambda 1 too where it was tried."""
+    """Errors of each class over training rows and over rank, and with lambda 1 if it was used."""
     from ..plotting import ComparisonDisplay
 
     full = [record for record in results.records if record["rank"] == "100%"]
@@ -172,18 +173,18 @@ def class_figures(results: ExperimentResults) -> Figures:
     drawn = {}
     for kind, (records, x, words) in kinds.items():
         if records:
-            # The paper's figures at other sizes and ranks would be marked too.
+            # Without the paper's numbers for other sizes and ranks.
             same = ("n", size) if x == "rank" else ("rank", "100%")
             paper = [record for record in results.paper if record[same[0]] == same[1]]
-            own = replace(results, records=records, paper=paper)
+            shown = replace(results, records=records, paper=paper)
             drawn[f"{results.name}-{kind}"] = ComparisonDisplay.from_results(
-                own, x=x, facet="task", title=f"{results.title}{words}"
+                shown, x=x, facet="task", title=f"{results.title}{words}"
             ).figure_
     return drawn
 
 
 def _without_suffix(records: list[Record], suffix: str) -> list[Record]:
-    """Records of methods of that suffix, under the names of the methods, as the paper's figures have them."""
+    """Records of the methods with a suffix, which is removed as in the paper's records."""
     return [
         record | {"method": record["method"].removesuffix(suffix)}
         for record in records
@@ -192,7 +193,7 @@ def _without_suffix(records: list[Record], suffix: str) -> list[Record]:
 
 
 def time_figures(results: ExperimentResults) -> Figures:
-    """Errors, and times to choose the settings and fit."""
+    """Errors, and seconds of selection and fit."""
     from ..plotting import ComparisonDisplay, RunningTimeDisplay
 
     return {
@@ -204,12 +205,12 @@ def time_figures(results: ExperimentResults) -> Figures:
 def varied_figures(
     display: Any, results: ExperimentResults, titles: dict[str, str], **options: Any
 ) -> Figures:
-    """A figure over each of the settings that were varied one at a time, under its title."""
+    """A figure for each setting that was varied, with its title."""
     drawn = {}
     for x, title in titles.items():
-        own = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
+        shown = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
         drawn[f"{results.name}-{x}"] = display.from_results(
-            own, x=x, title=title, **options
+            shown, x=x, title=title, **options
         ).figure_
     return drawn
 

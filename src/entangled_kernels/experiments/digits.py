@@ -1,4 +1,4 @@
-"""Digit tasks: the learned kernel as a picture, projections for every task, and the test of entanglement."""
+"""Digit tasks: the learned kernel, projections for every task, and the test of entanglement."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ PAPER: list[Record] = [{"method": "EKL", "rank": "2", "entangled": True}]
 
 
 def run(setup: Setup) -> ExperimentResults:
-    """Learn kernels of few Kraus operators from few images, and look at that of two."""
+    """Learn kernels of few Kraus operators from few images, and keep the arrays of rank two."""
     total = 2 if setup.quick else 20
     records: list[Record] = []
     arrays: dict[str, NDArray[Any]] = {}
     meta: dict[str, Any] = {}
     for split in range(total):
-        setup.tell(split, total, f"split={split}")
+        setup.report(split, total, f"split={split}")
         rows = _rows(setup.seed + split)
         with threadpool_limits(limits=1, user_api="blas"):
             for label, rank in RANKS.items():
@@ -59,13 +59,13 @@ def run(setup: Setup) -> ExperimentResults:
             prediction = plain.fit(rows["X"], rows["Y"]).predict(rows["X_test"])
         records += _answers("KRR", prediction, rows, split)
         records += _answers("always no", -np.ones_like(rows["Y_test"]), rows, split)
-    setup.tell(total, total, "done")
+    setup.report(total, total, "done")
     meta |= {"methods": {"EKL": METHODS["EKL"], **OTHERS}, "test rows": N_DIGITS * N_EACH}
     return ExperimentResults(DIGITS.name, DIGITS.title, records, PAPER, setup.meta(**meta), arrays)
 
 
 def _rows(seed: int) -> dict[str, Any]:
-    """Images of every digit to train, in order of digits, and others to test."""
+    """Training images, sorted by digit, and test images."""
     digits = load_digit_tasks(N_DIGITS)
     size = N_DIGITS * N_EACH
     parts = train_test_split(
@@ -85,7 +85,7 @@ def _rows(seed: int) -> dict[str, Any]:
 def _answers(
     method: str, prediction: Array, rows: dict[str, Any], split: int, **more: Any
 ) -> list[Record]:
-    """Shares of right answers: which digit, and for every task plain and with both sides weighing alike."""
+    """Accuracy of the digit, and for each task the accuracy and the balanced accuracy."""
     common = {"method": method, "n": len(rows["Y"]), "split": split, **more}
     right = float(np.mean(prediction.argmax(axis=1) == rows["labels_test"]))
     records = [common | {"task": "all", "accuracy": right}]
@@ -100,7 +100,7 @@ def _answers(
 def _learned_records(
     model: EntangledKernelRidge, rows: dict[str, Any], rank: str, split: int
 ) -> list[Record]:
-    """Answers of a learned kernel, how entangled it is, and how its planes part the digits."""
+    """Accuracies of a learned kernel, its entanglement, and the separation in its planes."""
     report = model.kernel_.entanglement()
     records = _answers("EKL", model.predict(rows["X_test"]), rows, split, rank=rank)
     records[0] |= {
@@ -132,10 +132,7 @@ def _model(setup: Setup, rank: int | None) -> EntangledKernelRidge:
 
 
 def _separation(Z: Array, y: Array, Z_test: Array, y_test: Array) -> float:
-    """Share of test rows on the right side of the least-squares line of the training rows in a task's plane.
-
-    Both sides weigh alike.
-    """
+    """Balanced accuracy of the least-squares line in the plane of a task, on test rows."""
     line = LinearRegression().fit(Z, y, sample_weight=compute_sample_weight("balanced", y))
     return float(balanced_accuracy_score(y_test > 0, line.predict(Z_test) > 0))
 
@@ -156,7 +153,7 @@ def _arrays(model: EntangledKernelRidge, rows: dict[str, Any]) -> dict[str, NDAr
 
 
 def figures(results: ExperimentResults) -> Figures:
-    """The block Gram matrix, its blocks within and between classes, the projections, and the spectrum."""
+    """The block Gram matrix, its blocks by class, the projections, and the spectrum."""
     from ..plotting import EntanglementSpectrumDisplay, GramDisplay, ProjectionDisplay
     from .illustrations import draw_class_blocks
 
@@ -166,10 +163,12 @@ def figures(results: ExperimentResults) -> Figures:
         results.array("schmidt_values"),
         verdict=str(results.meta["verdict"]).split(":")[0],
     )
+    gram = GramDisplay(results.array("gram"), N_DIGITS, labels=results.array("labels"), names=names)
+    arrays = [results.array(name) for name in ("Z_train", "y_train", "Z_test", "y_test")]
     return {
-        "digits-kernel": GramDisplay.from_results(results, n_outputs=N_DIGITS, names=names).figure_,
+        "digits-kernel": gram.plot().figure_,
         "digits-zooms": draw_class_blocks(results.array("gram"), results.array("labels"), N_DIGITS),
-        "digits-projections": ProjectionDisplay.from_results(results, names=names).figure_,
+        "digits-projections": ProjectionDisplay(*arrays, names=names).plot().figure_,
         "digits-entanglement": spectrum.plot().figure_,
     }
 
@@ -178,11 +177,11 @@ DIGITS = Experiment(
     name="digits",
     title="Digits: four tasks, two Kraus operators",
     about=(
-        "Which of the digits 0 to 3 is it? A kernel of two Kraus operators is learned from 25 images of each "
-        "digit, with linear features, and tested on 25 others of each. Its block Gram matrix is drawn, "
-        "images are projected to the plane of each task, and the partial transpose tells whether it is "
-        "entangled. Other ranks, kernel ridge and the answer no to everything stand beside it; alpha is 1 "
-        "for all."
+        "Which of the digits 0 to 3 is it? A kernel of two Kraus operators is learned from 25 "
+        "images of each digit, with linear features, and tested on 25 others of each. Its block "
+        "Gram matrix is drawn, images are projected to the plane of each task, and the partial "
+        "transpose tells whether it is entangled. It is compared with other ranks, kernel ridge "
+        "and the answer no to everything; alpha is 1 for all."
     ),
     run=run,
     figures=figures,

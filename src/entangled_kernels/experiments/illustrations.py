@@ -1,4 +1,4 @@
-"""The paper's pictures of ideas, drawn from kernels that are computed and checked."""
+"""The paper's pictures of kernel classes, drawn from kernels that are computed and checked."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ __all__ = [
     "witnesses",
 ]
 
-# Centre, width and height of every class, in the unit of the figure, and where its name and witness
-# stand.
+# Centre, width and height of each class in units of the figure, position of its name, colour.
 REGIONS = {
     "partial trace": ((5.0, 3.0), 9.8, 5.8, (5.0, 5.45), GREY),
     "entangled": ((6.6, 3.2), 5.2, 3.6, (7.9, 4.15), VERMILION),
@@ -53,7 +52,9 @@ REGIONS = {
 def draw_matrices(
     matrices: Mapping[str, ArrayLike], blocks: Mapping[str, int] | None = None, title: str = ""
 ) -> Figure:
-    """Matrices by title in panels side by side, coloured about zero, with lines between blocks of a size.
+    """Draw matrices side by side, with colours centred at zero, and lines between their blocks.
+
+    ``blocks`` has the size of the blocks, by the title of the matrix.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def draw_matrices(
 
 
 def draw_class_blocks(gram: Array, labels: ArrayLike, n_outputs: int, n_samples: int = 3) -> Figure:
-    """The first samples of every class in a Gram matrix, within classes and between each two, row by row.
+    """Draw the blocks of a Gram matrix for the first samples of each class and pair of classes.
 
     Row ``sample * n_outputs + output`` of ``gram`` belongs to an output of a sample.
 
@@ -89,7 +90,7 @@ def draw_class_blocks(gram: Array, labels: ArrayLike, n_outputs: int, n_samples:
     classes = list(dict.fromkeys(of.tolist()))
     places = [np.flatnonzero(of == name)[:n_samples] for name in classes]
     rows = [
-        (own[:, None] * n_outputs + np.arange(n_outputs)).ravel() for own in places
+        (samples[:, None] * n_outputs + np.arange(n_outputs)).ravel() for samples in places
     ]  # (samples * p,)
     shown = np.concatenate(rows)
     limit = float(np.abs(gram[np.ix_(shown, shown)]).max()) or 1.0
@@ -111,7 +112,7 @@ def draw_class_blocks(gram: Array, labels: ArrayLike, n_outputs: int, n_samples:
 
 
 def draw_kernel_classes(witnesses: Mapping[str, str]) -> Figure:
-    """Ellipses for the classes of kernels, keys of `REGIONS`, and in each the words on a kernel of it.
+    """Draw an ellipse for each class of kernels, a key of `REGIONS`, with a text in it.
 
     Examples
     --------
@@ -123,23 +124,23 @@ def draw_kernel_classes(witnesses: Mapping[str, str]) -> Figure:
     with house_style():
         figure = new_figure(7.6, 4.8)
         ax = figure.add_subplot()
-        for name, (centre, width, height, place, color) in REGIONS.items():
+        for name, (centre, width, height, position, color) in REGIONS.items():
             face = Ellipse(centre, width, height, facecolor=color, alpha=0.08, edgecolor="none")
             edge = Ellipse(centre, width, height, fill=False, edgecolor=color, linewidth=1.4)
             face.set_gid(name)
             edge.set_clip_on(False)
             ax.add_artist(face)
             ax.add_patch(edge)
-            ax.text(*place, name, ha="center", va="bottom", fontweight="bold", color=INK)
+            ax.text(*position, name, ha="center", va="bottom", fontweight="bold", color=INK)
             if witnesses.get(name):
-                ax.text(*place, witnesses[name], ha="center", va="top", fontsize=7.5, color=INK)
+                ax.text(*position, witnesses[name], ha="center", va="top", fontsize=7.5, color=INK)
         ax.set(xlim=(0, 10), ylim=(0, 6))
         ax.set_axis_off()
     return figure
 
 
 def _draw_blocks(ax: Axes, matrix: Array, step: int | None, limit: float) -> AxesImage:
-    """A matrix in colours about zero, framed, with lines between blocks of ``step`` rows and columns."""
+    """Draw a matrix with lines between blocks of ``step`` rows and columns."""
     image = ax.imshow(matrix, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
     if step is not None:
         for edge in range(step, matrix.shape[0], step):
@@ -151,12 +152,12 @@ def _draw_blocks(ax: Axes, matrix: Array, step: int | None, limit: float) -> Axe
     return image
 
 
-# Rows of the separable kernel that is drawn, and outputs of all kernels.
+# Rows of the kernels that are drawn, and outputs of the witnesses.
 N_SAMPLES, N_OUTPUTS = 6, 2
 
 
 class Witness(NamedTuple):
-    """A kernel that lies in a class and in no smaller one, what shows it, and points to ask it at."""
+    """A kernel in a class and in no smaller one, the property that proves it, and test points."""
 
     kernel: OperatorValuedKernel
     proof: str
@@ -164,22 +165,22 @@ class Witness(NamedTuple):
 
 
 def _indefinite(Phi: Array, Psi: Array) -> Array:
-    """P = kron(J, phi(x) phi(z)^T) with J exchanging two outputs: its partial trace is k(x, z) J."""
+    """P = kron(J, phi(x) phi(z)^T), where J swaps two outputs: the partial trace is k(x, z) J."""
     pairs = np.einsum("ia,jb->ijab", Phi, Psi)  # (n, t, m, m)
     return np.asarray(np.kron(np.array([[0.0, 1.0], [1.0, 0.0]]), pairs))
 
 
 def witnesses() -> dict[str, Witness]:
-    """One kernel for each class, with two outputs on two features.
+    """One kernel for each class, with two outputs and two features.
 
-    At the two unit vectors a linear kernel's block Gram matrix is its D, of which in 2 x 2
-    dimensions the partial transpose decides.
+    At the two unit vectors the block Gram matrix of a linear kernel is its D, and in 2 x 2
+    dimensions the partial transpose test is exact.
     """
     unit = np.eye(2)
     T = np.array([[1.0, 0.6], [0.6, 1.0]])
     first = SeparableKernel(FeatureKernel(None, np.diag([1.0, 0.2])), T)
     second = SeparableKernel(FeatureKernel(None, np.diag([0.2, 1.0])), np.diag([1.0, 0.3]))
-    # Exchanges outputs and features in part, which no product of one matrix for each does.
+    # A partial swap of outputs and features, which is no Kronecker product.
     entangler = np.eye(4) + 0.5 * np.eye(4)[[0, 2, 1, 3]]
     return {
         "separable": Witness(first, "operator-Schmidt rank one", unit),
@@ -201,20 +202,20 @@ def witnesses() -> dict[str, Witness]:
 
 
 def examine(witness: Witness) -> Record:
-    """What the library's tests say of a witness: psd, Schmidt rank, partial transpose, verdict."""
+    """Results of the library's tests for a witness: psd, Schmidt rank, partial transpose."""
     gram = witness.kernel(witness.X).to_dense()
     lowest = float(np.linalg.eigvalsh(gram)[0])
-    found: Record = {"lowest eigenvalue": lowest, "psd": lowest > -1e-10}
-    if not found["psd"]:
+    record: Record = {"lowest eigenvalue": lowest, "psd": lowest > -1e-10}
+    if not record["psd"]:
         verdict = "Indefinite: a kernel of a Krein space, of which entanglement is not asked."
-        return found | {
+        return record | {
             "schmidt_rank": None,
             "transpose": None,
             "entangled": None,
             "verdict": verdict,
         }
     report = entanglement_report(gram, (len(witness.X), N_OUTPUTS))
-    return found | {
+    return record | {
         "schmidt_rank": report.schmidt_rank,
         "transpose": report.lowest_eigenvalue,
         "entangled": report.entangled,
@@ -223,7 +224,7 @@ def examine(witness: Witness) -> Record:
 
 
 def run(setup: Setup) -> ExperimentResults:
-    """Witnesses of all classes, and the Gram matrices of the pictures; no protocol has a part in it."""
+    """Witnesses of all classes, and the Gram matrices that are drawn, for any protocol."""
     rng = np.random.default_rng(setup.seed)
     X = np.sort(rng.standard_normal((N_SAMPLES, 1)), axis=0)
     T = np.array([[1.0, 0.7, -0.3], [0.7, 1.0, 0.1], [-0.3, 0.1, 0.6]])
@@ -241,15 +242,15 @@ def run(setup: Setup) -> ExperimentResults:
     cases = witnesses()
     records = []
     for done, (name, witness) in enumerate(cases.items()):
-        setup.tell(done, len(cases), name)
+        setup.report(done, len(cases), name)
         records.append({"method": name, "n": len(witness.X), "split": 0, **examine(witness)})
-    setup.tell(len(cases), len(cases), "done")
+    setup.report(len(cases), len(cases), "done")
     meta = setup.meta(methods={name: witness.proof for name, witness in cases.items()})
     return ExperimentResults(KERNELS.name, KERNELS.title, records, meta=meta, arrays=arrays)
 
 
 def tables(results: ExperimentResults) -> list[PageTable]:
-    """What was computed of every witness."""
+    """The results of the tests for each witness."""
     names = ["lowest eigenvalue", "schmidt_rank", "transpose", "verdict"]
     rows = [[record["method"], *(record[name] for name in names)] for record in results.records]
     columns = [
@@ -263,7 +264,7 @@ def tables(results: ExperimentResults) -> list[PageTable]:
 
 
 def figures(results: ExperimentResults) -> Figures:
-    """K, T and G of a separable kernel; separable and other blocks side by side; the classes."""
+    """K, T and G of a separable kernel, separable and other blocks, and the classes."""
     p = len(results.array("output"))
     separable, other = results.array("separable"), results.array("nonseparable")
     words = {record["method"]: _words(record) for record in results.records}
@@ -293,10 +294,11 @@ KERNELS = Experiment(
     name="kernels",
     title="Classes of kernels, and one in each",
     about=(
-        "A separable kernel is one matrix K of inputs and one matrix T of outputs. Others have blocks that "
-        "change with the inputs. Separable kernels are sums of separable ones, and these are partial traces, "
-        "as transformable and entangled kernels are. A kernel was computed in each class that is in none "
-        "of the smaller ones, and the library's tests say why."
+        "A separable kernel is one matrix K of inputs and one matrix T of outputs. Others have "
+        "blocks that change with the inputs. Separable kernels are sums of separable ones, and "
+        "these are partial traces, as transformable and entangled kernels are. A kernel was "
+        "computed in each class that is in none of the smaller ones, and the library's tests say "
+        "why."
     ),
     run=run,
     figures=figures,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import partial
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from ..learning.ridge import KernelRidgeFactor
 from ..learning.solvers import solve
 from ..linalg import Array
 from ..selection import PATH_STEPS, Split
-from ..selection.folds import JudgedTargets, fold_of_rows
+from ..selection.folds import ScoredTargets, fold_of_rows
 from .agreement import SHARED
 
 __all__ = [
@@ -40,7 +41,6 @@ __all__ = [
     "METHODS",
     "PAPER_METHODS",
     "REFERENCES",
-    "Ascent",
     "Fitted",
     "Plan",
     "PublishedModel",
@@ -49,75 +49,25 @@ __all__ = [
     "tuned_learner",
 ]
 
-# Largest first, so that of equals the largest is chosen.
+# Largest first, so that among equal errors the largest is chosen.
 LAMBDAS = 10.0 ** np.arange(8, -9, -1)
-
-
-@dataclass(frozen=True)
-class Ascent:
-    """How the kernel is learned.
-
-    Attributes
-    ----------
-    init : {"random", "identity"}
-        Start of the ascent: a random Q, as published, or the plain kernel.
-    n_steps : int
-        Steps taken.
-    early : bool
-        Whether earlier places on the path are candidates too.
-    mixes : tuple of float
-        Weights of the full alignment to choose from.
-    shrinkages : tuple of float
-        Shares of the plain kernel of trace one to choose from, mixed into the learned one.
-    rank : float or None
-        Number of Kraus operators as a share of the full rank; None for all of it.
-    """
-
-    init: str = "random"
-    n_steps: int = 200
-    early: bool = False
-    mixes: tuple[float, ...] = (0.5,)
-    shrinkages: tuple[float, ...] = (0.0,)
-    rank: float | None = None
-
-    def steps(self) -> list[int]:
-        """Places on the path that are candidates."""
-        return [*(step for step in PATH_STEPS if self.early and step < self.n_steps), self.n_steps]
-
-    def kernels(self, problem: Problem, mix: float, seed: int) -> dict[Candidate, LearnedKernel]:
-        """The kernel, of trace one, at every such place and with every shrinkage."""
-        wanted, kernels = set(self.steps()), {}
-
-        def keep(progress: Progress) -> None:
-            if progress.n_iter in wanted:
-                kernels[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
-
-        settings = FitSettings(
-            "ascent", self.rank, init=self.init, max_iter=self.n_steps, seed=seed
-        )
-        last = solve(problem.with_mix(mix), settings, keep).kernel
-        m, p = problem.n_features, problem.n_outputs
-        return {
-            Candidate(mix, step, shrinkage): kernels.get(step, last).mixed(
-                shrinkage / (m * p), 1.0 - shrinkage
-            )
-            for step in self.steps()
-            for shrinkage in self.shrinkages
-        }
+# The early form stops after at most this many steps and mixes in one of these shares of the plain
+# kernel: with more steps, or without a share, it overfits.
+EARLY_STEPS, SHRINKAGES = 20, (0.25, 0.75)
 
 
 class Candidate(NamedTuple):
-    """A way to learn the kernel: weight of the full alignment, steps, share of the plain kernel."""
+    """A way to learn the kernel: steps of the ascent, and share of the plain kernel mixed in."""
 
-    mix: float
     n_steps: int
     shrinkage: float
 
 
 class PublishedModel(NamedTuple):
-    """The linear model f(x) = coef @ phi(x), how its kernel was learned, its lambda, and its error on folds.
+    """The linear model f(x) = coef @ phi(x), how its kernel was learned, and its lambda.
 
-    The error is in units that all models of one call share, and None where lambda was not chosen.
+    The cross-validated error is in units that all models of one call share, and None if lambda was
+    fixed.
     """
 
     coef: Array
@@ -134,22 +84,31 @@ def fit_published(
     Phi: Array,
     Y: Array,
     folds: Sequence[Split],
-    ascent: Ascent,
     predictions: Sequence[str] = ("entangled", "partial_trace"),
     seed: int = 0,
+    *,
+    n_steps: int = 200,
+    rank: float | None = None,
+    early: bool = False,
     fixed: float | None = None,
 ) -> dict[tuple[str, str], PublishedModel]:
-    """Choose mix, step, shrinkage and lambda for each kind of prediction by cross-validation, then fit all.
+    """Fit the published algorithm, with lambda chosen by cross-validation for each prediction.
 
     Parameters
     ----------
     Phi : ndarray of shape (n, m)
     Y : ndarray of shape (n, p)
     folds : sequence of (training rows, held-out rows)
-    ascent : Ascent
     predictions : sequence of {"entangled", "partial_trace"}
     seed : int
         Of random starts.
+    n_steps : int
+        Steps of the ascent.
+    rank : float or None
+        Number of Kraus operators as a share of the full rank; None for all of it.
+    early : bool
+        Start at the plain kernel in place of a random one, and choose the step and a share of the
+        plain kernel too.
     fixed : float, optional
         A lambda that is not chosen.
 
@@ -164,43 +123,61 @@ def fit_published(
     are not divided by p: a lambda is far stronger for them than for the plain kernel, whose D is
     the identity.
     """
+    ascend = partial(_learn_kernels, n_steps=n_steps, rank=rank, early=early, seed=seed)
     variance = np.var(Y, axis=0)
-    weights = (
-        np.where(variance > 0.0, 1.0, 0.0) / np.where(variance > 0.0, variance, 1.0) / Y.shape[1]
-    )
+    varies = variance > 0.0
+    weights = np.where(varies, 1.0, 0.0) / np.where(varies, variance, 1.0) / Y.shape[1]
     errors: dict[str, dict[Candidate, Array]] = {prediction: {} for prediction in predictions}
-    targets = JudgedTargets.of(Y, weights, compress=False)
+    targets = ScoredTargets.of(Y, None, weights)
     for split in folds:
         features = Phi[split[0]], Phi[split[1]]
         fold = fold_of_rows(
-            targets, None, split, features, centred=False, iterative=True, ridge_only=False
+            targets, split, features, centred=False, iterative=True, ridge_only=False
         )
-        for mix in ascent.mixes:
-            for candidate, kernel in ascent.kernels(fold.problem, mix, seed).items():
-                for prediction, own in errors.items():
-                    path = _factor(fold.problem, kernel, prediction).coefficients(LAMBDAS)
-                    own[candidate] = own.get(candidate, 0.0) + fold.errors(path).sum(axis=1)
+        for candidate, kernel in ascend(fold.problem).items():
+            for prediction, scores in errors.items():
+                path = _factor(fold.problem, kernel, prediction).coefficients(LAMBDAS)
+                scores[candidate] = scores.get(candidate, 0.0) + fold.errors(path).sum(axis=1)
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
     problem = reduce_moments(moments, centred=False, rows=rows).restored(rows, moments)
-    best = {
-        prediction: min(own, key=lambda one: float(own[one].min()))
-        for prediction, own in errors.items()
-    }
-    kernels: dict[Candidate, LearnedKernel] = {}
-    for mix in {candidate.mix for candidate in best.values()}:
-        kernels |= ascent.kernels(problem, mix, seed)
-    models = {}
-    for prediction, candidate in best.items():
-        alphas = {"chosen": float(LAMBDAS[errors[prediction][candidate].argmin()])}
+    kernels, models = ascend(problem), {}
+    for prediction, scores in errors.items():
+        candidate = min(scores, key=lambda candidate: float(scores[candidate].min()))
+        alphas = {"chosen": float(LAMBDAS[scores[candidate].argmin()])}
         alphas |= {} if fixed is None else {"fixed": fixed}
         path = _factor(problem, kernels[candidate], prediction).coefficients(list(alphas.values()))
         for (kind, alpha), coef in zip(alphas.items(), path, strict=True):
-            error = float(errors[prediction][candidate].min()) if kind == "chosen" else None
-            models[prediction, kind] = PublishedModel(
-                problem.outputs @ coef.T @ problem.features.T, candidate, alpha, error
-            )
+            error = float(scores[candidate].min()) if kind == "chosen" else None
+            coef = problem.outputs @ coef.T @ problem.features.T
+            models[prediction, kind] = PublishedModel(coef, candidate, alpha, error)
     return models
+
+
+def _learn_kernels(
+    problem: Problem, *, n_steps: int, rank: float | None, early: bool, seed: int
+) -> dict[Candidate, LearnedKernel]:
+    """The kernel, of trace one, at every candidate step and with every candidate share."""
+    last = min(EARLY_STEPS, n_steps) if early else n_steps
+    steps = [*(step for step in PATH_STEPS if early and step < last), last]
+    kernels = {}
+
+    def keep(progress: Progress) -> None:
+        if progress.n_iter in steps:
+            kernels[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
+
+    settings = FitSettings(
+        "ascent", rank, init="identity" if early else "random", max_iter=last, seed=seed
+    )
+    end = solve(problem.with_mix(0.5), settings, keep).kernel
+    m, p = problem.n_features, problem.n_outputs
+    return {
+        Candidate(step, shrinkage): kernels.get(step, end).mixed(
+            shrinkage / (m * p), 1.0 - shrinkage
+        )
+        for step in steps
+        for shrinkage in (SHRINKAGES if early else (0.0,))
+    }
 
 
 def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelRidgeFactor:
@@ -209,13 +186,13 @@ def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelR
     return KernelRidgeFactor(problem, kernel)
 
 
-# Methods that users know. They get the inputs and choose their features themselves.
+# Methods that users know. They get the inputs and choose features by themselves.
 COMMON_METHODS = {
     "mean": "the mean of the training rows",
     "ridge": "linear ridge regression, an alpha for every output",
     "kernel-ridge": "kernel ridge regression, features and alpha selected as in entangled",
     "PLS": "partial least squares, number of components selected",
-    "gaussian-process": "a Gaussian process for every output, Gaussian kernel and noise by likelihood",
+    "gaussian-process": "a Gaussian process for each output, kernel and noise by likelihood",
     "extra-trees": "100 extremely randomised trees",
     "entangled": "EntangledKernelRidgeCV with its defaults: features, kernel and alpha selected",
 }
@@ -228,16 +205,15 @@ METHODS = COMMON_METHODS | {
 }
 # Kernel ridge, which improvements are measured against: the first one that was fitted.
 REFERENCES = ("KRR", "kernel-ridge")
-# These take missing targets. Where targets are missing, others are fitted to every target by
-# itself.
+# These take missing targets; the others are fitted to each target separately if any is missing.
 TAKE_MISSING = ("entangled", "gaussian-process", "kernel-ridge", "KRR", "EKL", "ptrEKL", "OKL")
 RIDGE_ALPHAS = np.logspace(-3, 5, 33)
-# With the paper's protocol EKL and ptrEKL are the published algorithm to the letter, and these its
-# safe form: they start at the plain kernel, select where to stop, and keep a share of it, without
-# which a first step that suits the folds may be far too long for all rows.
+# With the paper's protocol EKL and ptrEKL are the published algorithm to the letter, and these are
+# its safe form: without a share of the plain kernel, a first step that suits the folds may be far
+# too long for all rows.
 EARLY = {
-    "EKL, early": "EKL from the plain kernel, stopped early, a share of the plain kernel kept",
-    "ptrEKL, early": "ptrEKL from the plain kernel, stopped early, a share of the plain kernel kept",
+    "EKL, early": "EKL from the plain kernel, stopped early, a share of it kept",
+    "ptrEKL, early": "ptrEKL from the plain kernel, stopped early, a share of it kept",
 }
 FIXED = {
     f"{method}, lambda 1": f"{method} of the paper's protocol with lambda 1, nothing selected"
@@ -247,13 +223,10 @@ PICKED = {
     SHARED: "EKL or ptrEKL, whichever has the lower cross-validated error on the training rows",
     f"{SHARED}, early": "the same of their forms that are stopped early",
 }
-# Where the path from the plain kernel ends, and what is mixed into it: further on, or without, it
-# overfits.
-EARLY_STEPS, SHRINKAGES = 20, (0.25, 0.75)
 FIXED_LAMBDA = 1.0
 PAPER_METHODS = ("KRR", "OKL", "EKL", "ptrEKL")
-# Kernels that are tried, from plain kernel ridge to learned ones alone. With a bound on the rank a
-# candidate has hundreds of Kraus operators, so there are fewer candidates.
+# Candidates, from plain kernel ridge to the learned kernel alone. With a bound on the rank each has
+# hundreds of Kraus operators, so there are fewer of them.
 GRID: dict[str, Any] = {
     "alignment_mix": (0.0, 0.5, 1.0),
     "shrinkage": (0.0, 0.25, 0.5, 0.75, 1.0),
@@ -269,7 +242,7 @@ PREDICTIONS = {"EKL": "entangled", "ptrEKL": "partial_trace"}
 
 @dataclass(frozen=True)
 class Plan:
-    """How methods are to be fitted.
+    """Which methods are fitted, and how.
 
     Attributes
     ----------
@@ -278,42 +251,50 @@ class Plan:
         Keys of `METHODS`.
     rank : float or None
         Share of the full Kraus rank that EKL and ptrEKL may use.
-    ascent : Ascent
-        Of the paper's protocol.
+    n_steps : int
+        Steps of the published ascent, in the paper's protocol.
     early, fixed : bool
-        Whether the variants of `EARLY` and of `FIXED` come with their methods; with the paper's
-        protocol.
+        Whether the variants of `EARLY` and of `FIXED` are fitted too, in the paper's protocol.
     picked : bool
-        Whether the one of EKL and ptrEKL that cross-validation picks stands beside them.
+        Whether the variants of `PICKED` are added.
     """
 
     protocol: str = "fair"
     methods: tuple[str, ...] = PAPER_METHODS
     rank: float | None = None
-    ascent: Ascent = field(default_factory=Ascent)
+    n_steps: int = 200
     early: bool = True
     fixed: bool = False
     picked: bool = False
 
     def labels(self) -> dict[str, str]:
-        """Methods by the names in the records, and what they are."""
-        own = {name: METHODS[name] for name in self.methods}
+        """Names of the methods in the records, with a description of each."""
+        labels = {name: METHODS[name] for name in self.methods}
         if self.protocol == "paper":
             variants = (EARLY if self.early else {}) | (FIXED if self.fixed else {})
-            own |= {
-                label: text for label, text in variants.items() if label.partition(",")[0] in own
+            labels |= {
+                name: text for name, text in variants.items() if name.partition(",")[0] in labels
             }
         if self.picked:
-            own |= {
-                label: text for label, text in PICKED.items() if label.replace(SHARED, "EKL") in own
+            picked = {
+                name: text for name, text in PICKED.items() if name.replace(SHARED, "EKL") in labels
             }
-        return own
+            labels |= picked
+        return labels
 
 
 class Fitted(NamedTuple):
-    """A method after fitting: its label, ``predict``, whether that takes inputs or features, and the time.
+    """A fitted method.
 
-    The cross-validated error, where there is one, is for comparison of EKL and ptrEKL.
+    Attributes
+    ----------
+    label : str
+    predict : callable
+    takes_inputs : bool
+        Whether `predict` takes inputs, or features.
+    fit_seconds : float
+    cv_error : float or None
+        Cross-validated error, by which one of EKL and ptrEKL is picked.
     """
 
     label: str
@@ -326,65 +307,50 @@ class Fitted(NamedTuple):
 def fit_methods(
     plan: Plan, X: Array, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
 ) -> Iterator[Fitted]:
-    """Fit every method of a plan; kernels are linear in the features Phi (n, m) of the inputs X (n, d)."""
-    pairs: dict[str, list[Fitted]] = {}
-    for fitted in _fit_each(plan, X, Phi, Y, folds, seed):
-        yield fitted
-        name, comma, form = fitted.label.partition(",")
-        if name in PREDICTIONS and fitted.cv_error is not None:
-            pairs.setdefault(SHARED + comma + form, []).append(fitted)
-    for label in (label for label in PICKED if label in plan.labels()):
-        best = min(pairs[label], key=lambda one: float(one.cv_error or 0.0))
-        # The published ascent is one for both.
-        seconds = [one.fit_seconds for one in pairs[label]]
-        yield best._replace(
-            label=label, fit_seconds=max(seconds) if plan.protocol == "paper" else sum(seconds)
-        )
-
-
-def _fit_each(
-    plan: Plan, X: Array, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
-) -> Iterator[Fitted]:
-    for method in plan.labels():
-        if method in PICKED or (
-            plan.protocol == "paper" and method.partition(",")[0] in PREDICTIONS
-        ):
+    """Fit all methods of a plan; kernels are linear in features Phi (n, m) of inputs X (n, d)."""
+    labels, pairs = plan.labels(), dict[str, Fitted]()
+    published = [name for name in plan.methods if plan.protocol == "paper" and name in PREDICTIONS]
+    for method in labels:
+        if method in PICKED or method.partition(",")[0] in published:
             continue
         inputs = method in COMMON_METHODS
         start = process_time()
         model = tuned_learner(method, X if inputs else Phi, Y, folds, seed, plan)
         model.fit(X if inputs else Phi, Y)
         seconds = process_time() - start
-        yield Fitted(method, model.predict, inputs, seconds, getattr(model, "cv_score_", None))
-    if plan.protocol == "paper":
-        yield from _fit_published(plan, Phi, Y, folds, seed)
+        fitted = Fitted(method, model.predict, inputs, seconds, getattr(model, "cv_score_", None))
+        pairs[method] = fitted
+        yield fitted
+    for fitted in _fit_published(plan, published, Phi, Y, folds, seed):
+        pairs[fitted.label] = fitted
+        yield fitted
+    for label in PICKED:
+        if label in labels:
+            names = [label.replace(SHARED, name) for name in PREDICTIONS]
+            both = [pairs[name] for name in names if name in pairs]
+            best = min(both, key=lambda fitted: float(fitted.cv_error or 0.0))
+            # The published EKL and ptrEKL share their ascents.
+            times = [fitted.fit_seconds for fitted in both]
+            total = max(times) if plan.protocol == "paper" else sum(times)
+            yield best._replace(label=label, fit_seconds=total)
 
 
 def _fit_published(
-    plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
+    plan: Plan, methods: Sequence[str], Phi: Array, Y: Array, folds: Sequence[Split], seed: int
 ) -> Iterator[Fitted]:
-    """EKL and ptrEKL share their ascents, and the time these take."""
-    names = {PREDICTIONS[name]: name for name in plan.methods if name in PREDICTIONS}
-    if not names:
-        return
-    published = replace(plan.ascent, rank=plan.rank)
-    ascents = {"": published}
-    if plan.early:
-        ascents[", early"] = replace(
-            published,
-            init="identity",
-            early=True,
-            n_steps=min(EARLY_STEPS, published.n_steps),
-            shrinkages=SHRINKAGES,
-        )
-    for suffix, ascent in ascents.items():
+    """EKL and ptrEKL share their ascents, and the time that these take."""
+    names = {PREDICTIONS[name]: name for name in methods}
+    for early in (False, True) if plan.early else (False,):
+        if not names:
+            return
         start = process_time()
-        fixed = FIXED_LAMBDA if plan.fixed and not suffix else None
-        models = fit_published(Phi, Y, folds, ascent, tuple(names), seed, fixed)
+        fixed = FIXED_LAMBDA if plan.fixed and not early else None
+        settings: dict[str, Any] = {"n_steps": plan.n_steps, "rank": plan.rank, "early": early}
+        models = fit_published(Phi, Y, folds, tuple(names), seed, fixed=fixed, **settings)
         seconds = process_time() - start
         for (prediction, kind), model in models.items():
-            label = names[prediction] + (suffix if kind == "chosen" else ", lambda 1")
-            yield Fitted(label, model.predict, False, seconds, model.cv_error)
+            suffix = ", lambda 1" if kind == "fixed" else ", early" if early else ""
+            yield Fitted(names[prediction] + suffix, model.predict, False, seconds, model.cv_error)
 
 
 def tuned_learner(
@@ -457,7 +423,7 @@ def _paper_learner(method: str, folds: Sequence[Split], seed: int, plan: Plan) -
 
 
 class _TargetByTarget(RegressorMixin, BaseEstimator):
-    """A learner fitted to every target by itself, from the rows that have it."""
+    """Clones of a learner, one for each target, fitted to the rows that have the target."""
 
     def __init__(self, learner: Any) -> None:
         self.learner = learner
@@ -475,7 +441,7 @@ class _TargetByTarget(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Array) -> Array:
         """Predictions (n, p)."""
-        return np.column_stack([np.ravel(one.predict(X)) for one in self.learners_])
+        return np.column_stack([np.ravel(learner.predict(X)) for learner in self.learners_])
 
 
 def _folds_within(folds: Any, rows: Array) -> Any:

@@ -1,4 +1,4 @@
-"""One protocol for all experiments: what an experiment is, partitions, folds, features, errors, records."""
+"""One protocol for all experiments: partitions, folds, features, errors and records."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -44,7 +45,6 @@ __all__ = [
     "folds_of",
     "improvement",
     "nmse",
-    "no_tables",
     "partitions",
     "row_scheme",
     "run_cases",
@@ -57,8 +57,8 @@ Figures: TypeAlias = "dict[str, Figure]"
 
 PROTOCOLS = {
     "paper": "raw data, no intercept, one grid of lambdas for kernels of unit-norm Q",
-    "fair": "inputs and targets standardised on the training rows, an intercept, kernels of one scale, one "
-    "grid of scale-free alphas",
+    "fair": "inputs and targets standardised on the training rows, an intercept, kernels of one "
+    "scale, one grid of scale-free alphas",
 }
 
 
@@ -69,17 +69,17 @@ class Setup:
     Attributes
     ----------
     protocol : {"fair", "paper"}
-        `PROTOCOLS` says what they are. Both select on the same folds for every method.
+        As described in `PROTOCOLS`. Both select on the same folds for every method.
     quick : bool
-        Fewer partitions and steps: to see that it works, not to quote.
+        Fewer partitions and steps, as a test and not for results to quote.
     seed : int
-        Results other than times depend on nothing else, whatever ``n_jobs``.
+        The same seed gives the same results, except times, for any ``n_jobs``.
     n_jobs : int or None
-        Processes; None is one.
+        Processes; None means 1.
     data_home : path or None
         Folder of the tables, as in `entangled_kernels.datasets`.
     progress : callable or None
-        Told how many parts are done, of how many, and what is being done.
+        Called with the number of parts that are done, their total, and the current part.
     """
 
     protocol: str = "fair"
@@ -95,13 +95,13 @@ class Setup:
                 f"protocol must be {' or '.join(map(repr, PROTOCOLS))}, got {self.protocol!r}"
             )
 
-    def tell(self, done: int, total: int, what: str) -> None:
-        """Tell of progress, where somebody listens."""
+    def report(self, done: int, total: int, what: str) -> None:
+        """Report progress."""
         if self.progress is not None:
             self.progress(done, total, what)
 
     def meta(self, **more: Any) -> dict[str, Any]:
-        """What is needed to repeat the run."""
+        """The settings that are needed to repeat the run."""
         return {
             "protocol": self.protocol,
             "quick": self.quick,
@@ -111,11 +111,6 @@ class Setup:
         }
 
 
-def no_tables(results: ExperimentResults) -> list[PageTable]:
-    """None beside those of the records."""
-    return []
-
-
 class Experiment(NamedTuple):
     """One table or figure of the paper.
 
@@ -123,7 +118,7 @@ class Experiment(NamedTuple):
     ----------
     name, title : str
     about : str
-        Two or three sentences on what is done.
+        Two or three sentences for readers.
     run : callable
         ``run(setup) -> ExperimentResults``.
     figures : callable
@@ -131,7 +126,7 @@ class Experiment(NamedTuple):
     tables : callable
         ``tables(results) -> list`` of `PageTable`, made from the results alone.
     one_protocol : bool
-        Whether it is the same whatever the protocol.
+        Whether both protocols are the same.
     """
 
     name: str
@@ -139,7 +134,7 @@ class Experiment(NamedTuple):
     about: str
     run: Callable[[Setup], ExperimentResults]
     figures: Callable[[ExperimentResults], Figures]
-    tables: Callable[[ExperimentResults], list[PageTable]] = no_tables
+    tables: Callable[[ExperimentResults], list[PageTable]] = lambda results: []
     one_protocol: bool = False
 
 
@@ -160,20 +155,20 @@ class Rows(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One partition with everything to be fitted on it.
+    """One partition of the rows, and what is fitted on it.
 
     Attributes
     ----------
     keys : dict
-        What the records say of it: n, split and whatever else varies.
+        The setting in the records: n, split and so on.
     rows : Rows
     plan : Plan
     seed : int
-        Of folds and random starts.
+        For folds and random starts.
     features : str or transformer
         As in `fit_features`.
     folds : sequence of splits or None
-        Of the training rows, on which methods choose their settings; None for shuffled ones.
+        Of the training rows, for selection of settings; None for shuffled folds.
     """
 
     keys: Record
@@ -188,9 +183,9 @@ class Case(NamedTuple):
 
 
 def nmse(Y: Array, prediction: Array) -> float:
-    """Mean over outputs of the squared error divided by the variance of the output, in the rows given.
+    """Mean over outputs of the mean squared error over the variance of the output in these rows.
 
-    Missing values of Y are left out, and outputs that are constant in these rows.
+    Missing values of Y and outputs that are constant in these rows are left out.
 
     Examples
     --------
@@ -211,7 +206,9 @@ def nmse(Y: Array, prediction: Array) -> float:
 
 
 def improvement(error: float, reference: float) -> float:
-    """Return nI, the difference to a reference error over the geometric mean of the two; positive is better.
+    """The normalised improvement nI over a reference error; positive is better.
+
+    It is the difference of the errors over their geometric mean.
 
     Examples
     --------
@@ -222,7 +219,7 @@ def improvement(error: float, reference: float) -> float:
 
 
 class Partition(NamedTuple):
-    """Training and test rows, drawn at random, with a number and a seed for what is random on them."""
+    """Training and test rows, with the number of the partition and a seed for methods."""
 
     number: int
     train: Index
@@ -244,10 +241,10 @@ def folds_of(n: int, seed: int) -> list[Split]:
 
 
 def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Array, Array]:
-    """Features of training and test rows, fitted on the former.
+    """Features of training and test rows, fitted on the training rows.
 
-    ``"linear"`` are the inputs themselves, ``"rbf"`` those of a Gaussian kernel as wide as the
-    median distance between rows (all rows as landmarks, up to 300), ``"fourier"`` 300 random
+    ``"linear"`` means the inputs, ``"rbf"`` Nystroem features of a Gaussian kernel whose width is
+    the median distance between rows (all rows as landmarks, at most 300), ``"fourier"`` 300 random
     features of the same kernel; anything else is a transformer.
     """
     if isinstance(features, str) and features == "linear":
@@ -271,28 +268,28 @@ def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Arr
 
 
 def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
-    """Records of all cases, in their order; the same whatever the number of jobs, but for the times."""
-    return [record for own in run_parallel(_measure, cases, setup) for record in own]
+    """Records of all cases in order; except for times they do not depend on the number of jobs."""
+    return list(chain.from_iterable(run_parallel(_measure, cases, setup)))
 
 
 def run_parallel(
     measure: Callable[[Part], Found], parts: Sequence[Part], setup: Setup, what: str | None = None
 ) -> list[Found]:
-    """Results of all parts, in their order; progress names the part, or ``what``."""
-    found: list[Found] = []
+    """Results of all parts in order; progress reports the part, or ``what``."""
+    results: list[Found] = []
     words = [*(str(part) if what is None else what for part in parts), "done"]
-    setup.tell(0, len(parts), words[0])
+    setup.report(0, len(parts), words[0])
     with Parallel(n_jobs=effective_n_jobs(setup.n_jobs), return_as="generator") as parallel:
         for result in parallel(delayed(measure)(part) for part in parts):
-            found.append(result)
-            setup.tell(len(found), len(parts), words[len(found)])
-    return found
+            results.append(result)
+            setup.report(len(results), len(parts), words[len(results)])
+    return results
 
 
 def _measure(case: Case) -> list[Record]:
-    """Fit all methods to a partition and measure them, in processor time."""
-    # One thread, so that sums are in one order wherever the case runs; ends of grids are no news
-    # here.
+    """Fit all methods to a partition; errors, and seconds of processor time."""
+    # One thread, so that sums have the same order in every process. Warnings that a selected value
+    # is at the end of its grid are of no use here.
     with threadpool_limits(limits=1, user_api="blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", category=UserWarning)
         rows = _standardised(case.rows) if case.plan.protocol == "fair" else case.rows
@@ -316,19 +313,17 @@ def _measure(case: Case) -> list[Record]:
                     "predict_seconds": seconds,
                 }
             )
-    return _with_improvement(records, list(case.plan.labels()))
-
-
-def _with_improvement(records: list[Record], order: list[str]) -> list[Record]:
     errors = {record["method"]: record["nmse"] for record in records}
     reference = next((errors[name] for name in REFERENCES if name in errors), None)
-    for record in records:
-        record["ni"] = None if reference is None else improvement(record["nmse"], reference)
+    if reference is not None:
+        for record in records:
+            record["ni"] = improvement(record["nmse"], reference)
+    order = list(case.plan.labels())
     return sorted(records, key=lambda record: order.index(record["method"]))
 
 
 def _standardised(rows: Rows) -> Rows:
-    """Every column in units of its deviation about its mean in the training rows."""
+    """Columns with mean 0 and deviation 1 in the training rows."""
     inputs, targets = StandardScaler().fit(rows.X), StandardScaler().fit(rows.Y)
     return Rows(
         inputs.transform(rows.X),
@@ -338,12 +333,12 @@ def _standardised(rows: Rows) -> Rows:
     )
 
 
-# Training rows in time, from which the later ones are predicted in two folds.
+# The fewest training rows in time order, for two folds.
 FEWEST = 6
 
 
 class RowScheme(NamedTuple):
-    """Which rows are held out together.
+    """How rows are held out: at random, by groups, or by time.
 
     Attributes
     ----------
@@ -356,7 +351,7 @@ class RowScheme(NamedTuple):
     values: NDArray[Any] | None = None
 
     def partitions(self, n_rows: int, n: int, n_splits: int, seed: int) -> Iterator[Partition]:
-        """Partitions with n training rows, or as many of them as whole groups make."""
+        """Partitions with n training rows; with groups, the whole groups that fit in n."""
         if self.values is None:
             yield from partitions(n_rows, n, n_splits, seed)
         elif self.by == "groups":
@@ -367,26 +362,26 @@ class RowScheme(NamedTuple):
     def _of_groups(
         self, values: NDArray[Any], n: int, n_splits: int, seed: int
     ) -> Iterator[Partition]:
-        """Groups in random order, of which each one is taken that still fits."""
+        """Training rows are groups in random order, without those that no longer fit."""
         _, member, sizes = np.unique(values, return_inverse=True, return_counts=True)
-        # Each group is a row here; the order is all that is needed.
-        for own in partitions(len(sizes), len(sizes), n_splits, seed):
+        # With groups in place of rows, `train` is a random order of all groups.
+        for partition in partitions(len(sizes), len(sizes), n_splits, seed):
             taken, left = np.zeros(len(sizes), dtype=bool), n
-            for group in own.train:
+            for group in partition.train:
                 taken[group] = sizes[group] <= left
                 left -= int(sizes[group]) if taken[group] else 0
             if taken.sum() < 2:
                 raise ValueError(
-                    f"train_sizes must have room for at least 2 groups, got {n} rows, and groups of "
-                    f"{sizes.min()} to {sizes.max()} rows"
+                    f"train_sizes must have room for at least 2 groups, got {n} rows, and groups "
+                    f"of {sizes.min()} to {sizes.max()} rows"
                 )
             known = taken[member.reshape(-1)]
-            yield own._replace(train=np.flatnonzero(known), test=np.flatnonzero(~known))
+            yield partition._replace(train=np.flatnonzero(known), test=np.flatnonzero(~known))
 
     def _in_time(
         self, values: NDArray[Any], n: int, n_splits: int, seed: int
     ) -> Iterator[Partition]:
-        """Stretches of rows in the order of time, each after its training rows."""
+        """Test rows are stretches in the order of time, each after its training rows."""
         order = np.argsort(values, kind="stable")
         size = (len(order) - n) // n_splits
         if size < 2:
@@ -394,29 +389,29 @@ class RowScheme(NamedTuple):
                 f"repeats must leave at least 2 test rows for each of {n_splits} stretches of the "
                 f"{len(order) - n} rows after the first {n}; use fewer repeats or training rows"
             )
-        for own in partitions(len(order), n, n_splits, seed):
-            start = len(order) - (n_splits - own.number) * size
+        for partition in partitions(len(order), n, n_splits, seed):
+            start = len(order) - (n_splits - partition.number) * size
             train, test = order[start - n : start], order[start : start + size]
             before = train[values[train] < values[test[0]]]
             if len(before) < FEWEST:
                 raise ValueError(
-                    f"train_sizes must leave at least {FEWEST} rows of times before the test rows, got "
-                    f"{len(before)} of {n}; use larger ones"
+                    f"train_sizes must leave at least {FEWEST} rows of times before the test rows, "
+                    f"got {len(before)} of {n}; use larger ones"
                 )
-            yield own._replace(train=before, test=test)
+            yield partition._replace(train=before, test=test)
 
     def folds(self, train: Index, seed: int) -> list[Split] | None:
-        """Folds of training rows, as places among them; None for shuffled ones."""
+        """Folds of training rows, as indices into them; None for shuffled folds."""
         if self.values is None:
             return None
-        own = self.values[train]
+        values = self.values[train]
         if self.by == "groups":
-            return group_splits(own, min(N_FOLDS, len(np.unique(own))), random_state=seed)
-        return time_splits(len(own), min(N_FOLDS, len(own) // 2 - 1), own)
+            return group_splits(values, min(N_FOLDS, len(np.unique(values))), random_state=seed)
+        return time_splits(len(values), min(N_FOLDS, len(values) // 2 - 1), values)
 
 
 def row_scheme(n_rows: int, groups: Any = None, times: Any = None) -> RowScheme:
-    """The scheme of the groups or the times of rows, checked."""
+    """The scheme for groups or times of rows, after a check."""
     if groups is not None and times is not None:
         raise ValueError("groups and times hold out different rows; give one of them")
     if groups is not None:

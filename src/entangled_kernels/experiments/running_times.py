@@ -28,14 +28,14 @@ N, P = 40, 10
 OVER_N = (20, 40, 80, 160)
 OVER_P = (5, 10, 20, 40)
 SHARES = {"100%": 1.0, "75%": 0.75, "50%": 0.5}
-# Timings of one draw, of which the median is kept.
+# Timings of one draw; the median is kept.
 N_TIMINGS = 5
-# What is quicker than this many seconds is timed several times in a row.
+# Work that takes less than this many seconds is repeated within one timing.
 SHORTEST = 0.002
 
 Operators = tuple[BlockOperator, BlockOperator]
 
-# The paper's orders of training and of predicting t points.
+# The paper's complexities of training and of prediction for t points.
 COMPLEXITY = {
     "unstructured": ("n^3 p^3", "t n p^2"),
     "scalar": ("n^3", "t n p"),
@@ -46,7 +46,7 @@ COMPLEXITY = {
 
 
 def random_kernels(n: int, p: int, rng: np.random.Generator) -> dict[str, Callable[[], Operators]]:
-    """Makers of random kernel matrices, (n, n) blocks to train with and (n, n) to predict with, by name.
+    """Functions that make random kernel matrices for training and for prediction, by name.
 
     Entangled and partial-trace kernels have m features and r Kraus operators, m = share * n and
     r = share * m p.
@@ -92,22 +92,22 @@ def random_kernels(n: int, p: int, rng: np.random.Generator) -> dict[str, Callab
 
 
 def run(setup: Setup) -> ExperimentResults:
-    """Draws and timings of every class in this process, with one thread, whatever ``n_jobs`` and protocol.
+    """Time random kernels of every class in this process, with one thread, for any protocol.
 
-    Times are those of the processor, which other work on the machine does not lengthen.
+    Times are processor times, which do not depend on other work on the machine.
     """
     n_draws = 2 if setup.quick else 5
     settings = [("over n", n, P) for n in (OVER_N[:3] if setup.quick else OVER_N)]
     settings += [("over p", N, p) for p in (OVER_P[:3] if setup.quick else OVER_P)]
     records: list[Record] = []
     for done, (task, n, p) in enumerate(settings):
-        setup.tell(done, len(settings), f"{task}, n={n}, p={p}")
+        setup.report(done, len(settings), f"{task}, n={n}, p={p}")
         for split in range(n_draws):
             rng = np.random.default_rng([setup.seed, n, p, split])
             for method, make in random_kernels(n, p, rng).items():
                 keys = {"method": method, "task": task, "n": n, "p": p, "split": split}
                 records.append(keys | _measure(*make(), rng))
-    setup.tell(len(settings), len(settings), "done")
+    setup.report(len(settings), len(settings), "done")
     methods = {name: f"{name} kernel" for name in ("unstructured", "scalar", "separable")}
     methods |= {
         f"{name} {label}": f"{name} kernel, m = {share:g} n"
@@ -116,7 +116,7 @@ def run(setup: Setup) -> ExperimentResults:
         for label, share in SHARES.items()
     }
     meta = setup.meta(methods=methods, draws=n_draws, timings=N_TIMINGS)
-    # The paper shows these results as curves, without figures to quote.
+    # The paper shows these results as curves, without numbers.
     return ExperimentResults(RUNNING_TIMES.name, RUNNING_TIMES.title, records, meta=meta)
 
 
@@ -130,7 +130,7 @@ def _measure(train: BlockOperator, test: BlockOperator, rng: np.random.Generator
 
 
 def _median_seconds(work: Callable[[], Any]) -> float:
-    """Median of five timings, each of as many runs as take long enough to be measured."""
+    """Median of five timings, each of enough runs to be measured."""
     repeats = max(1, int(SHORTEST / max(_seconds(work, 1), 1e-6)))
     return float(np.median([_seconds(work, repeats) for _ in range(N_TIMINGS)]))
 
@@ -139,7 +139,7 @@ def _seconds(work: Callable[[], Any], repeats: int) -> float:
     start = process_time()
     for _ in range(repeats):
         work()
-    # A clock of coarse ticks may see none pass.
+    # With a coarse clock the difference may be zero.
     return max((process_time() - start) / repeats, 1e-9)
 
 
@@ -154,16 +154,16 @@ def figures(results: ExperimentResults) -> Figures:
             "n": f"Time to {verb} over rows, p = {P}",
             "p": f"Time to {verb} over outputs, n = {N}",
         }
-        own = varied_figures(RunningTimeDisplay, results, titles, metric=metric)
+        drawn_over = varied_figures(RunningTimeDisplay, results, titles, metric=metric)
         drawn |= {
             f"{results.name}-{verb}-{name.rpartition('-')[2]}": figure
-            for name, figure in own.items()
+            for name, figure in drawn_over.items()
         }
     return drawn
 
 
 def tables(results: ExperimentResults) -> list[PageTable]:
-    """The paper's orders of time with the powers of n and p that were measured."""
+    """The paper's complexities with the measured powers of n and p."""
 
     def power(method: str, x: str, metric: str) -> float:
         times: dict[int, list[float]] = {}
@@ -198,10 +198,10 @@ RUNNING_TIMES = Experiment(
     name="running-times",
     title="Running times with random kernels",
     about=(
-        "Random kernel matrices and random coefficients: time to solve the ridge system and to predict n new "
-        "points, with one thread, over rows at ten outputs and over outputs at 40 rows. Entangled and "
-        "partial-trace kernels have m and r at 100%, 75% and 50%. Every draw is timed five times, and the "
-        "median kept. Both protocols are the same here."
+        "Random kernel matrices and random coefficients: time to solve the ridge system and to "
+        "predict n new points, with one thread, over rows at ten outputs and over outputs at 40 "
+        "rows. Entangled and partial-trace kernels have m and r at 100%, 75% and 50%. Every draw "
+        "is timed five times, and the median kept. Both protocols are the same here."
     ),
     run=run,
     figures=figures,

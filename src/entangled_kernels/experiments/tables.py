@@ -19,15 +19,18 @@ from ..datasets import (
 from ..io import ExperimentResults, Record
 from .agreement import CELLS, SHARED, as_records
 from .compare import class_figures, error_figures, table_cases, time_figures, varied_figures
-from .methods import Ascent, Plan
+from .methods import Plan
 from .protocol import Case, Experiment, Figures, Rows, Setup, run_cases
 
 __all__ = ["REAL_TABLES", "SIMULATED", "TABLES", "RealTable", "run_table"]
 
 
+QUICK_STEPS = 20
+
+
 @dataclass(frozen=True)
 class RealTable:
-    """A table, how it is split, and what is run on it; `CELLS` has what the paper found.
+    """A table, how it is split, and what is run on it; `CELLS` has the paper's results.
 
     Attributes
     ----------
@@ -37,14 +40,13 @@ class RealTable:
         One of `entangled_kernels.datasets`.
     train_sizes : tuple of int
     n_splits : dict of int
-        Partitions for each protocol, and of a quick run.
-    n_steps, quick_steps : int
-        Of the published ascent.
+        Number of partitions for each protocol and for "quick".
+    n_steps : int
+        Of the published ascent; a quick run takes at most `QUICK_STEPS`.
     tasks : dict
-        Arguments of ``fetch`` by the name of the part of the data that records have; none for a
-        single part.
+        Arguments of ``fetch`` for each part of the data, by the name of the part in records.
     ranks : dict
-        For ranks below the full one: share and training sizes by the name that records have.
+        For ranks below the full one: share and training sizes, by the name in records.
     early, fixed : bool
         As in `Plan`.
     figures : callable
@@ -57,7 +59,6 @@ class RealTable:
     train_sizes: tuple[int, ...]
     n_splits: dict[str, int]
     n_steps: int = 200
-    quick_steps: int = 20
     tasks: dict[str, dict[str, Any]] = field(default_factory=lambda: {"": {}})
     ranks: dict[str, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
     early: bool = True
@@ -69,9 +70,9 @@ TABLES = {
     "sarcos": RealTable(
         title="SARCOS: seven torques of a robot arm",
         about=(
-            "Torques at seven joints from their positions, velocities and accelerations, with the linear "
-            "kernel. Training rows are drawn at random from the file of 4449 rows, and all others are tested "
-            "on."
+            "Torques at seven joints from their positions, velocities and accelerations, with the "
+            "linear kernel. Training rows are drawn at random from the file of 4449 rows, and all "
+            "others are tested on."
         ),
         fetch=fetch_sarcos,
         train_sizes=(50, 100, 200, 1000),
@@ -80,9 +81,10 @@ TABLES = {
     "weather": RealTable(
         title="Canadian weather: precipitation on 365 days",
         about=(
-            "The logarithm of precipitation on every day of the year from the temperatures of the year, with "
-            "the linear kernel. The paper does not say which of the two series is the input. 35 stations are "
-            "split at random; the outputs are far more than the training rows."
+            "The logarithm of precipitation on every day of the year from the temperatures of the "
+            "year, with the linear kernel. The paper does not say which of the two series is the "
+            "input. 35 stations are split at random; the outputs are far more than the training "
+            "rows."
         ),
         fetch=fetch_canadian_weather,
         train_sizes=(5, 10, 15),
@@ -91,30 +93,30 @@ TABLES = {
     "concrete": RealTable(
         title="Concrete: three properties of 103 mixtures",
         about=(
-            "Slump, flow and strength of concrete from seven ingredients, with the linear kernel. Mixtures "
-            "are split at random. Times are those of choosing all settings by cross-validation and fitting "
-            "with them."
+            "Slump, flow and strength of concrete from seven ingredients, with the linear kernel. "
+            "Mixtures are split at random. Times are those of choosing all settings by "
+            "cross-validation and fitting with them."
         ),
         fetch=fetch_concrete_slump,
         train_sizes=(12, 20, 40),
         n_splits={"fair": 50, "paper": 100, "quick": 3},
         figures=time_figures,
     ),
-    # One step: more leave the paper's figures behind (`benchmarks/variants.py`), and one at full
-    # rank takes most of a second with 40 rows, with six ascents to a partition.
+    # One step: with more, results no longer resemble the paper's (`benchmarks/variants.py`), and a
+    # step at full rank takes most of a second with 40 rows, with six ascents for each partition.
     "uwave": RealTable(
         title="uWave: acceleration along one axis from another, class by class",
         about=(
-            "315 accelerations along axis Y from those along axis X, for the gestures of one class at a "
-            "time, with the linear kernel. EKL and ptrEKL may use all of the Kraus operators that the rows "
-            "can support, or with 30 rows 60% or 20% of them. With the paper's protocol every method is "
-            "shown with lambda chosen by cross-validation and with lambda 1, and the ascent takes one step."
+            "315 accelerations along axis Y from those along axis X, for the gestures of one class "
+            "at a time, with the linear kernel. EKL and ptrEKL may use all of the Kraus operators "
+            "that the rows can support, or with 30 rows 60% or 20% of them. With the paper's "
+            "protocol every method is shown with lambda chosen by cross-validation and with lambda "
+            "1, and the ascent takes one step."
         ),
         fetch=fetch_uwave,
         train_sizes=(20, 30, 40),
         n_splits={"fair": 20, "paper": 50, "quick": 1},
         n_steps=1,
-        quick_steps=1,
         tasks={f"class {number}": {"classes": (number,)} for number in (1, 2, 3)},
         ranks={"60%": (0.6, (30,)), "20%": (0.2, (30,))},
         early=False,
@@ -128,9 +130,9 @@ def run_table(name: str, setup: Setup) -> ExperimentResults:
     """All methods of the protocol on random partitions of the rows, with the linear kernel."""
     table = TABLES[name]
     n_splits = table.n_splits["quick" if setup.quick else setup.protocol]
-    ascent = Ascent(n_steps=table.quick_steps if setup.quick else table.n_steps)
+    steps = min(table.n_steps, QUICK_STEPS) if setup.quick else table.n_steps
     picked = any(cell.method == SHARED for cell in CELLS[name])
-    plan = Plan(setup.protocol, ascent=ascent, early=table.early, fixed=table.fixed, picked=picked)
+    plan = Plan(setup.protocol, n_steps=steps, early=table.early, fixed=table.fixed, picked=picked)
     # Kernel ridge and output kernel learning have no rank.
     learned = replace(plan, methods=("EKL", "ptrEKL"))
     cases = []
@@ -140,10 +142,10 @@ def run_table(name: str, setup: Setup) -> ExperimentResults:
         full: dict[str, Any] = {"rank": "100%"} if table.ranks else {}
         cases += table_cases(X, Y, table.train_sizes, n_splits, plan, setup, **keys, **full)
         for label, (share, sizes) in table.ranks.items():
-            own = replace(learned, rank=share)
-            cases += table_cases(X, Y, sizes, n_splits, own, setup, **keys, rank=label)
+            bounded = replace(learned, rank=share)
+            cases += table_cases(X, Y, sizes, n_splits, bounded, setup, **keys, rank=label)
     records = run_cases(cases, setup)
-    meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=ascent.n_steps)
+    meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=plan.n_steps)
     return ExperimentResults(name, table.title, records, as_records(name), meta)
 
 
@@ -161,20 +163,19 @@ NOISE = 0.5
 
 
 def simulated_settings() -> list[Record]:
-    """What is varied, and n, p and rank."""
+    """The settings: which of n, p and rank is varied, and their values."""
     plain = {"task": "", "n": N, "p": P, "rank": "100%"}
     varied = {"p": OVER_P, "n": OVER_N, "rank": RANKS}
     return [
         plain | {"task": f"over {name}", name: value}
-        for name, own in varied.items()
-        for value in own
+        for name, values in varied.items()
+        for value in values
     ]
 
 
 def run_simulated(setup: Setup) -> ExperimentResults:
-    """Fresh draws of the simulation for every setting; linear kernel."""
-    ascent = Ascent(n_steps=10 if setup.quick else 200)
-    plan = Plan(setup.protocol, ascent=ascent)
+    """Draw the simulation anew for each setting and split, with the linear kernel."""
+    plan = Plan(setup.protocol, n_steps=10 if setup.quick else 200)
     n_splits = 2 if setup.quick else 20
     cases = [
         _simulated_case(setup, replace(plan, rank=RANKS[keys["rank"]]), keys, split)
@@ -182,8 +183,8 @@ def run_simulated(setup: Setup) -> ExperimentResults:
         for split in range(n_splits)
     ]
     records = run_cases(cases, setup)
-    meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=ascent.n_steps, noise=NOISE)
-    # The paper shows these results as curves, without figures to quote.
+    meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=plan.n_steps, noise=NOISE)
+    # The paper shows these results as curves, without numbers.
     return ExperimentResults(SIMULATED.name, SIMULATED.title, records, meta=meta)
 
 
@@ -212,10 +213,10 @@ SIMULATED = Experiment(
     title="Simulated: a bilinear model",
     about=(
         "Targets that solve T C A + C K = Y (make_bilinear, ten inputs, noise of half the signal's "
-        "deviation), so that the true kernel is a sum of two separable ones. Fresh draws over the number of "
-        "outputs at n = 20, over training rows at p = 100, and over Kraus rank at n = 20, p = 100; 200 test "
-        "rows each. Targets have unit variance before the noise, so the mean squared error is the nMSE times "
-        "1.25, the variance of the noisy targets."
+        "deviation), so that the true kernel is a sum of two separable ones. Fresh draws over the "
+        "number of outputs at n = 20, over training rows at p = 100, and over Kraus rank at "
+        "n = 20, p = 100; 200 test rows each. Targets have unit variance before the noise, so the "
+        "mean squared error is the nMSE times 1.25, the variance of the noisy targets."
     ),
     run=run_simulated,
     figures=simulated_figures,

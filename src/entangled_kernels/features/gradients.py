@@ -1,4 +1,4 @@
-"""Gradients of functions that are linear in features, by the inputs: a feature map's slopes, pulled back."""
+"""Gradients by the inputs of functions that are linear in features."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
 
 def has_gradient(feature_map: Any) -> bool:
-    """Whether a fitted map has slopes in closed form; trees, texts and foreign transformers have none.
+    """Whether a fitted map has slopes in closed form; trees and foreign transformers have none.
 
     Examples
     --------
@@ -126,29 +126,30 @@ def _pull_pipeline(feature_map: Pipeline, X: Any, weights: Array) -> Array:
 
 
 def _pull_union(feature_map: FeatureUnion, X: Any, weights: Array) -> Array:
-    start, found, factors = 0, np.zeros(()), feature_map.transformer_weights or {}
-    one = _safe_indexing(X, [0])
+    start, gradients, factors = 0, np.zeros(()), feature_map.transformer_weights or {}
+    first_row = _safe_indexing(X, [0])
     for name, part in feature_map.transformer_list:
         if part == "drop":
             continue
-        width = np.shape(one if _is_identity(part) else part.transform(one))[1]
-        own = weights[..., start : start + width] * factors.get(name, 1.0)
-        found, start = found + pull_back(part, X, own), start + width
-    return np.asarray(found)
+        width = np.shape(first_row if _is_identity(part) else part.transform(first_row))[1]
+        part_weights = weights[..., start : start + width] * factors.get(name, 1.0)
+        gradients, start = gradients + pull_back(part, X, part_weights), start + width
+    return np.asarray(gradients)
 
 
 def _pull_columns(feature_map: ColumnTransformer, X: Any, weights: Array) -> Array:
     n, d = np.shape(X)
-    found = np.zeros((n, weights.shape[-2], d))
+    gradients = np.zeros((n, weights.shape[-2], d))
     names = list(getattr(feature_map, "feature_names_in_", range(d)))
     for name, part, given in feature_map.transformers_:
         # scikit-learn 1.6 wraps the columns of the remainder in a list that warns when it is read.
         columns = given.data if isinstance(given, UserList) else given
         places = np.arange(d)[_places(columns, names)]
         if part != "drop" and len(places):
-            own = weights[..., feature_map.output_indices_[name]]
-            found[:, :, places] += pull_back(part, _safe_indexing(X, columns, axis=1), own)
-    return found
+            part_weights = weights[..., feature_map.output_indices_[name]]
+            part_X = _safe_indexing(X, columns, axis=1)
+            gradients[:, :, places] += pull_back(part, part_X, part_weights)
+    return gradients
 
 
 def _places(columns: Any, names: list[Any]) -> Any:
@@ -229,7 +230,7 @@ def _pull_polynomial(feature_map: PolynomialFeatures, X: Array, weights: Array) 
 
 
 def _pull_imputer(feature_map: SimpleImputer, X: Array, weights: Array) -> Array:
-    """The value in place of a missing one does not depend on it."""
+    """An imputed value is constant."""
     return np.asarray(weights * np.isfinite(X)[:, None, :])
 
 

@@ -1,4 +1,4 @@
-"""Feature maps of any kind: their traits, how they are fitted and applied, and the automatic ones."""
+"""Feature maps of any kind: their traits, fitting and applying them, and the automatic maps."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ __all__ = [
 REACH = 1.0
 # With more targets than this, a process for each takes longer than all other maps together.
 MOST_PROCESSES = 8
-# With more inputs than this there is one width for all columns, and neither powers of columns nor a
-# process for every target pay: the rows tell too little of single columns.
+# With more inputs than this there is one width for all columns, and powers of columns and a process
+# for every target are left out: the rows do not determine the parameters of single columns.
 MOST_INPUTS = 200
 # Names of scikit-learn's kernels that are psd whatever their parameters.
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
@@ -68,11 +68,11 @@ class FeatureMapTraits:
         Variance of the noise, in units of the variance of a target, that a fitted map has
         estimated.
     max_targets : int or None
-        In a search among several maps, more targets than this, or a single one, leave the map out.
+        A search among several maps leaves this one out if there are more targets, or only one.
     max_inputs : int or None
-        In a search among several maps, more inputs than this leave the map out.
+        A search among several maps leaves this one out if there are more inputs.
     tuned : bool
-        The map has parameters that a search found, from which `warm_start` goes on.
+        The map has tuned parameters, from which `warm_start` continues.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class FeatureMapTraits:
 
     @classmethod
     def of(cls, feature_map: Any) -> Self:
-        """Traits of a transformer, of None (the columns themselves), or of transformers put together.
+        """Traits of a transformer, of None (the columns themselves), or of combined transformers.
 
         The first step of a pipeline reads the inputs, and the last step decides everything else;
         all parts of a union, or of a column transformer, have to accept what it is given.
@@ -180,7 +180,7 @@ def default_feature_maps(random_state: Any = None, *, streamed: bool = False) ->
 def fit_feature_map(
     feature_map: Any, X: Any, targets: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> Any:
-    """A clone of the map, fitted with the targets and, if it takes them, the weights; None stays None.
+    """A clone of the map, fitted with targets and, if it takes them, weights; None stays None.
 
     Targets may be missing (NaN), and there may be a weight for every target of every row. A map
     that does not take missing targets gets the mean of a target instead, and the largest weight of
@@ -190,9 +190,8 @@ def fit_feature_map(
         return None
     fitted = clone(feature_map)
     with naming_columns(X):
-        return fitted.fit(
-            X, _targets_for(fitted, targets, sample_weight), **_weights(fitted, sample_weight)
-        )
+        Y, weights = _fit_arguments(fitted, targets, sample_weight)
+        return fitted.fit(X, Y, **weights)
 
 
 def fit_and_map(
@@ -208,22 +207,20 @@ def fit_and_map(
         return fitted, map_features(fitted, X, **checks)
     fitted = clone(feature_map)
     with naming_columns(X):
-        Y = _targets_for(fitted, targets, sample_weight)
-        return fitted, _as_features(
-            fitted.fit_transform(X, Y, **_weights(fitted, sample_weight)), checks
-        )
+        Y, weights = _fit_arguments(fitted, targets, sample_weight)
+        return fitted, _check_features(fitted.fit_transform(X, Y, **weights), checks)
 
 
 def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
-    """Features (n, m) of a fitted map, dense and of floating point; ``checks`` are those of `check_array`.
+    """Features (n, m) of a fitted map, dense and of floating point; None gives the columns of X.
 
-    With None the columns of X are the features.
+    ``checks`` are options of `check_array`.
     """
     with naming_columns(X):
         if feature_map is None:
             check_numeric_columns(X)
             return check_array(X, dtype=[np.float64, np.float32], input_name="X", **checks)
-        return _as_features(feature_map.transform(X), checks)
+        return _check_features(feature_map.transform(X), checks)
 
 
 def is_fitted(feature_map: Any) -> bool:
@@ -257,35 +254,31 @@ def _parallel_parts(feature_map: FeatureUnion | ColumnTransformer) -> list[Any]:
     return [part for part in parts if not (isinstance(part, str) and part == "drop")]
 
 
-def _weights(feature_map: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
-    """Weights of rows as an argument of ``fit``, if the map takes them."""
-    if sample_weight is None or not has_fit_parameter(feature_map, "sample_weight"):
-        return {}
-    weight = np.asarray(sample_weight)
-    return {"sample_weight": weight.max(axis=1) if weight.ndim == 2 else sample_weight}
-
-
-def _targets_for(
+def _fit_arguments(
     feature_map: Any, targets: ArrayLike | None, sample_weight: ArrayLike | None
-) -> ArrayLike | None:
-    """Targets for ``fit``, with the mean for missing values if the map does not take these.
+) -> tuple[ArrayLike | None, dict[str, Any]]:
+    """Targets for ``fit``, and weights of rows as an argument of it, if the map takes them.
 
-    Values with a weight of zero are missing, whatever they are.
+    A target with a weight of zero is missing. Missing targets are replaced by the mean, if the map
+    does not take them.
     """
-    if targets is None:
-        return None
-    values = np.asarray(targets)
     weight = None if sample_weight is None else np.asarray(sample_weight)
+    weights: dict[str, Any] = {}
+    if weight is not None and has_fit_parameter(feature_map, "sample_weight"):
+        weights = {"sample_weight": weight.max(axis=1) if weight.ndim == 2 else sample_weight}
+    if targets is None:
+        return None, weights
+    Y = np.asarray(targets)
     if weight is not None and weight.ndim == 2 and not weight.all():
-        weight = weight.reshape(values.shape)
-        targets = values = np.where(weight > 0.0, values.astype(np.float64), np.nan)
-    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
-    if not missing.any() or FeatureMapTraits.of(feature_map).takes_missing_targets:
-        return targets
-    counts = np.maximum((~missing).sum(axis=0), 1)
-    return np.where(missing, np.where(missing, 0.0, values).sum(axis=0) / counts, values)
+        weight = weight.reshape(Y.shape)
+        targets = Y = np.where(weight > 0.0, Y.astype(np.float64), np.nan)
+    missing = np.isnan(Y) if Y.dtype.kind == "f" else np.zeros(Y.shape, dtype=bool)
+    if missing.any() and not FeatureMapTraits.of(feature_map).takes_missing_targets:
+        counts = np.maximum((~missing).sum(axis=0), 1)
+        targets = np.where(missing, np.where(missing, 0.0, Y).sum(axis=0) / counts, Y)
+    return targets, weights
 
 
-def _as_features(Phi: Any, checks: dict[str, Any]) -> Any:
+def _check_features(Phi: Any, checks: dict[str, Any]) -> Any:
     Phi = Phi.toarray() if issparse(Phi) else Phi
     return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)

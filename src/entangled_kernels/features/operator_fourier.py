@@ -21,11 +21,11 @@ KINDS = ("decomposable", "curl_free", "divergence_free", "transformable")
 
 
 class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
-    """Random Fourier features of a shift-invariant operator-valued kernel with a Gaussian behind it.
+    """Random Fourier features of operator-valued kernels that are made from a Gaussian kernel.
 
     Parameters
     ----------
-    kernel : {"decomposable", "curl_free", "divergence_free", "transformable"}, default="decomposable"
+    kernel : str, default="decomposable"
         ``"decomposable"`` is exp(-gamma |x - z|^2) T; ``"curl_free"`` and ``"divergence_free"`` are
         those of `entangled_kernels.kernels`, with as many outputs as columns; ``"transformable"``
         is exp(-gamma |S_l x - S_m z|^2) in row l and column m.
@@ -44,7 +44,8 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     ----------
     n_outputs_ : int
     gamma_ : float
-    frequencies_ : ndarray of shape (n_frequencies, d) or, for ``"transformable"``, (p * n_frequencies, d)
+    frequencies_ : ndarray of shape (n_frequencies, d)
+        For ``"transformable"`` of shape (p * n_frequencies, d).
     blocks_ : ndarray of shape (m, p, r)
         B_a of every feature: the vector field of feature a and weight w is phi_a(x) B_a w.
     groups_ : ndarray of shape (m,)
@@ -59,9 +60,9 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     (divergence-free). Of a transformable kernel the features are those of S_l x, one set of weights
     serving all outputs.
 
-    So a model is f(x) = phi(x) W with W = blocks w: linear in scalar features (n, m), which
-    `transform` gives, and its ridge regression needs their moments alone; see `solve`. Time n m d
-    to transform.
+    A model is f(x) = phi(x) W with W = blocks w: linear in the scalar features (n, m) of
+    `transform`. Its ridge regression needs only their moments; see `solve`. Time n m d to
+    transform.
 
     References
     ----------
@@ -76,7 +77,8 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     >>> import numpy as np
     >>> from entangled_kernels import OperatorFourierFeatures
     >>> from entangled_kernels.kernels import DivergenceFreeKernel
-    >>> features = OperatorFourierFeatures("divergence_free", gamma=1.0, n_frequencies=2000, random_state=0)
+    >>> features = OperatorFourierFeatures("divergence_free", gamma=1.0, n_frequencies=2000)
+    >>> features = features.set_params(random_state=0)
     >>> X = np.array([[0.0, 0.0], [0.3, 0.1]])
     >>> Phi = features.fit(X).operator_features(X)
     >>> approximate = np.einsum("nrp,tsp->ntrs", Phi, Phi)

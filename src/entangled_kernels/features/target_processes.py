@@ -5,30 +5,29 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..doc_links import DocLinkMixin
 from ..linalg import Array, Index, rank_tolerance
-from ..parameters import check_integer, check_positive, check_range
+from ..parameters import check_positive, check_range
 from ..threads import SMALL_MATRIX, one_thread
 from .evidence import COMMON, PenalisedEvidence, median_distance
-from .training_rows import mean_and_scale, target_mean_and_scale, training_rows, used_rows
+from .training_rows import SupervisedFeatures, standardise
 
 __all__ = ["TargetProcessFeatures"]
 
-# The largest slope that ends a search: there are many searches, and predictions hardly change any
-# more.
+# The largest slope that ends a search. Smaller slopes hardly change predictions.
 _TOL = 0.1
 # Standard deviations of standardised targets that are rounding.
 _ROUNDING = 1e-9
 _ROWS_AT_ONCE = 2000
 
 
-class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
+class TargetProcessFeatures(SupervisedFeatures):
     """Predictions of a Gaussian process for every target, as features.
 
     Targets may depend on different columns, and then no widths suit all of them. Here every target
@@ -113,8 +112,6 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
     #: Features of the training rows come from `fit_transform`.
     cross_fitted = True
-    # Targets may be NaN.
-    takes_missing_targets = True
 
     def __init__(
         self,
@@ -147,80 +144,69 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
             NaN where a target is missing.
         sample_weight : array-like of shape (n,), optional
         """
-        self._check_parameters()
-        X, Y, weight = training_rows(self, X, y, sample_weight)
-        self._fit_rows(X, Y, weight)
+        self._fit_rows(X, y, sample_weight)
         return self
 
-    def _check_parameters(self) -> None:
-        check_positive("spread", self.spread, zero_allowed=True)
-        check_integer("n_components", self.n_components, low=1)
-        check_integer("max_rows", self.max_rows, low=2)
-        if self.max_targets is not None:
-            check_integer("max_targets", self.max_targets, low=2)
-        if self.max_inputs is not None:
-            check_integer("max_inputs", self.max_inputs, low=1)
-        if self.reach is not None:
-            check_positive("reach", self.reach, zero_allowed=True)
+    def _fit_rows(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Array, Array, Array, NDArray[np.bool_], list[Index]]:
+        """Tune a process to every target.
 
-    def _fit_rows(self, X: Array, Y: Array, weight: Array | None) -> list[Index]:
-        """Tune the processes; the rows (of positive weight) that each of them is conditioned on."""
-        rng = check_random_state(self.random_state)
-        low, high = X.min(axis=0), X.max(axis=0)
-        beyond = np.full_like(low, np.inf)
-        if self.reach is not None:
-            beyond = float(self.reach) * (high - low)
-        self.lower_, self.upper_, self.range_ = low - beyond, high + beyond, np.stack([low, high])
-        self.mean_, self.scale_ = mean_and_scale(X, weight)
-        self.target_mean_, self.target_scale_ = target_mean_and_scale(Y, weight)
-        Z, T = (X - self.mean_) / self.scale_, (Y - self.target_mean_) / self.target_scale_
-        w = np.ones(len(X)) if weight is None else weight
+        Returns standardised rows and targets of positive weight, their weights, which of the given
+        rows they are, and for every target the rows that its process is conditioned on.
+        """
+        check_positive("spread", self.spread, zero_allowed=True)
+        X, Y, weight, used = self._training_rows(X, y, sample_weight)
+        start = self._check_start((Y.shape[1], COMMON + X.shape[1]), "targets and columns")
+        self._fit_limits(X)
+        self.range_ = np.stack([X.min(axis=0), X.max(axis=0)])
+        Z, self.mean_, self.scale_ = standardise(X, weight)
+        T, self.target_mean_, self.target_scale_ = standardise(Y, weight)
         # All targets take their rows in one order, so that complete targets have the same rows.
-        order = rng.permutation(len(Z))
-        known = [order[~np.isnan(y[order])] for y in T.T]
-        kept = [np.sort(rows[: int(self.n_components)]) for rows in known]
-        tuned = [np.sort(rows[: int(self.max_rows)]) for rows in known]
-        components = np.unique(np.concatenate(kept))
-        self.components_ = Z[components]
-        self.dual_coef_ = np.zeros((len(components), T.shape[1]))
+        order, limit = check_random_state(self.random_state).permutation(len(Z)), int(self.max_rows)
+        kept, duals = list[Index](), list[Array]()
+        self.theta_ = np.empty((T.shape[1], COMMON + Z.shape[1]))
         with one_thread(len(Z) <= SMALL_MATRIX):
-            self.theta_ = self._tune(
-                Z, T, w, tuned, median_distance(Z[order[: int(self.max_rows)]])
-            )
-            for target, rows in enumerate(kept):
+            typical = median_distance(Z[order[:limit]])
+            for target, y in enumerate(T.T):
+                present = order[~np.isnan(y[order])]
+                some, rows = np.sort(present[:limit]), np.sort(present[: int(self.n_components)])
+                theta = None if start is None else start[target]
+                self.theta_[target] = self._tune(Z[some], y[some], weight[some], typical, theta)
+                dual = np.zeros(len(Z))
                 if len(rows):
-                    A = self._noisy(self.theta_[target], Z[rows], w[rows])
-                    solved = solve(A, T[rows, target], assume_a="pos")
-                    self.dual_coef_[np.isin(components, rows), target] = solved
+                    A = self._noisy(target, Z[rows], weight[rows])
+                    dual[rows] = solve(A, y[rows], assume_a="pos")
+                kept.append(rows)
+                duals.append(dual)
+        components = np.unique(np.concatenate(kept))
+        self.components_, self.dual_coef_ = Z[components], np.column_stack(duals)[components]
         self.noises_ = np.exp(self.theta_[:, 3])
         self.widths_ = np.exp(self.theta_[:, 4:5] + self.theta_[:, COMMON:])
-        return kept
+        return Z, T, weight, used, kept
 
-    def _tune(self, Z: Array, T: Array, weight: Array, rows: list[Index], typical: float) -> Array:
-        """Parameters (p, 5 + d) of the processes, by the likelihoods of some rows for each target."""
-        start, tuned = (
-            self._start(T.shape[1], Z.shape[1]),
-            np.empty((T.shape[1], COMMON + Z.shape[1])),
-        )
-        for target, some in enumerate(rows):
-            y = T[some, target][:, None]
-            evidence = PenalisedEvidence(
-                Z[some], y, weight[some], typical, "exponential", squares=True
-            )
-            theta = None if start is None else start[target]
-            # A standardised constant target is zero up to rounding: there is nothing to search for.
-            if np.abs(y).max(initial=0.0) > _ROUNDING:
-                tuned[target] = evidence.best_optimum(theta, float(self.spread), _TOL)
-            else:
-                tuned[target] = (
-                    np.append(evidence.prior, np.zeros(Z.shape[1])) if theta is None else theta
-                )
-        return tuned
+    def _tune(
+        self, Z: Array, y: Array, weight: Array, typical: float, start: Array | None
+    ) -> Array:
+        """Parameters (5 + d,) of the process of a target."""
+        evidence = PenalisedEvidence(Z, y[:, None], weight, typical, "exponential", squares=True)
+        # A standardised constant target is zero up to rounding: there is nothing to search for.
+        if np.abs(y).max(initial=0.0) > _ROUNDING:
+            return evidence.best_optimum(start, float(self.spread), _TOL)
+        return np.append(evidence.prior, np.zeros(Z.shape[1])) if start is None else start
 
     def transform(self, X: Any) -> Array:
         """Predictions of new rows, (n, p), in standard units of the targets."""
         check_is_fitted(self)
-        return self._predict(validate_data(self, X, reset=False, dtype=np.float64))
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        Z = (np.clip(X, self.lower_, self.upper_) - self.mean_) / self.scale_
+        check_range("X in units of the training rows", Z, smallest=0.0)
+        values = np.empty((len(Z), len(self.theta_)))
+        for start in range(0, len(Z), _ROWS_AT_ONCE):
+            block = slice(start, start + _ROWS_AT_ONCE)
+            for target, dual in enumerate(self.dual_coef_.T):
+                values[block, target] = self._kernel(target, Z[block], self.components_) @ dual
+        return values
 
     def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
         """Fit, and leave-one-out predictions of the training rows, turned to the targets, (n, p).
@@ -230,107 +216,69 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         X, y, sample_weight
             As in `fit`.
         """
-        self._check_parameters()
-        rows, Y, weight = training_rows(self, X, y, sample_weight)
-        kept = self._fit_rows(rows, Y, weight)
-        Z, T = (rows - self.mean_) / self.scale_, (Y - self.target_mean_) / self.target_scale_
-        w = np.ones(len(rows)) if weight is None else weight
-        left_out = self._predict(rows)
-        for target, some in enumerate(kept):
-            if len(some):
-                inverse = np.linalg.inv(self._noisy(self.theta_[target], Z[some], w[some]))
-                errors = inverse @ T[some, target] / np.diag(inverse)
-                left_out[some, target] = T[some, target] - errors
-        used, Phi = used_rows(y, sample_weight), left_out
-        if not used.all():
-            Phi = self.transform(X)
-            Phi[used] = left_out
-        return _towards_targets(Phi, left_out, T, w)
-
-    def _predict(self, X: Array) -> Array:
-        Z = (np.clip(X, self.lower_, self.upper_) - self.mean_) / self.scale_
-        check_range("X in units of the training rows", Z, smallest=0.0)
-        values = np.empty((len(Z), len(self.theta_)))
-        for start in range(0, len(Z), _ROWS_AT_ONCE):
-            block = slice(start, start + _ROWS_AT_ONCE)
-            for target, theta in enumerate(self.theta_):
-                values[block, target] = self._kernel(theta, Z[block]) @ self.dual_coef_[:, target]
-        return values
+        Z, T, weight, used, kept = self._fit_rows(X, y, sample_weight)
+        Phi = self.transform(X)
+        left_out = Phi[used]
+        for target, rows in enumerate(kept):
+            if len(rows):
+                inverse = np.linalg.inv(self._noisy(target, Z[rows], weight[rows]))
+                errors = inverse @ T[rows, target] / np.diag(inverse)
+                left_out[rows, target] = T[rows, target] - errors
+        Phi[used] = left_out
+        return _towards_targets(Phi, left_out, T, weight)
 
     def warm_start(self) -> TargetProcessFeatures:
         """New features, not fitted, whose searches start from the parameters of these."""
         check_is_fitted(self)
         started: TargetProcessFeatures = clone(self)
-        return started.set_params(start=self.theta_)  # type: ignore[no-any-return]
+        started.set_params(start=self.theta_)
+        return started
 
     def kernels(self, target: int) -> tuple[Array, tuple[Any, Any]]:
-        """Widths of columns about one, (d,), and two kernels of standardised columns divided by them.
+        """Relative widths of columns, (d,), and two kernels of standardised columns over them.
 
-        The process of the target has the sum of both; the second, squares of inner products, sees
-        columns within the range of the training rows.
+        The process of the target has the sum of both. The second, the square of the inner product,
+        gets columns that are clipped to the range of the training rows.
         """
-        return _kernels(self.theta_[target])
+        theta = self.theta_[target]
+        c1, c2, c3, _, width = np.exp(theta[:COMMON])
+        linear = DotProduct(0.0, "fixed")
+        near = ConstantKernel(c1) * Matern(width, nu=0.5) + ConstantKernel(c2) * linear
+        return np.exp(theta[COMMON:]), (near, ConstantKernel(c3) * linear**2)
 
-    def _kernel(self, theta: Array, Z: Array, R: Array | None = None) -> Array:
-        """Kernel values of standardised rows with the components, or with other rows."""
-        relative, (near, squares) = _kernels(theta)
-        R = (self.components_ if R is None else R) / relative
+    def _kernel(self, target: int, Z: Array, R: Array) -> Array:
+        """Kernel values of standardised rows Z (n, d) and R (R, d)."""
+        relative, (near, squares) = self.kernels(target)
         within = np.clip(Z, *(self.range_ - self.mean_) / self.scale_)
+        R = R / relative
         return np.asarray(near(Z / relative, R) + squares(within / relative, R))
 
-    def _noisy(self, theta: Array, Z: Array, weight: Array) -> Array:
+    def _noisy(self, target: int, Z: Array, weight: Array) -> Array:
         """Kernel matrix of rows, with the noise."""
-        A = self._kernel(theta, Z, Z)
-        # Of rows of very large weight nothing but rounding would be left on the diagonal.
+        A = self._kernel(target, Z, Z)
+        # With a very large weight the noise would be less than the rounding of the diagonal.
         least = rank_tolerance(len(Z)) * float(np.max(np.diag(A), initial=0.0))
-        A[np.diag_indices(len(Z))] += np.maximum(np.exp(theta[3]) / weight, least)
+        A[np.diag_indices(len(Z))] += np.maximum(np.exp(self.theta_[target, 3]) / weight, least)
         return A
-
-    def _start(self, p: int, d: int) -> Array | None:
-        if self.start is None:
-            return None
-        start = np.asarray(self.start, dtype=np.float64)
-        if start.shape != (p, COMMON + d) or not np.isfinite(start).all():
-            raise ValueError(
-                f"start must be theta_ of features fitted on as many targets and columns, finite numbers of "
-                f"shape {(p, COMMON + d)}, got shape {start.shape}"
-            )
-        return start
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
-
-
-def _kernels(theta: Array) -> tuple[Array, tuple[Any, Any]]:
-    c1, c2, c3, _, width = np.exp(theta[:COMMON])
-    linear = DotProduct(0.0, "fixed")
-    near = ConstantKernel(c1) * Matern(width, nu=0.5) + ConstantKernel(c2) * linear
-    return np.exp(theta[COMMON:]), (near, ConstantKernel(c3) * linear**2)
 
 
 def _towards_targets(Phi: Array, left_out: Array, T: Array, weight: Array) -> Array:
-    """Predictions (n, p), turned so that least squares of the targets on ``left_out`` is the identity.
+    """Predictions, turned so that least squares of the targets on ``left_out`` is the identity.
 
-    Every target is regressed on the leave-one-out predictions of all targets, with a penalty on
-    what differs from the identity that counts as much as one row.
+    Every target is regressed on the leave-one-out predictions of all targets. A penalty on the
+    difference from the identity counts as much as one row.
     """
     mean, turned = np.average(left_out, axis=0, weights=weight), Phi.copy()
     for target, y in enumerate(T.T):
-        known = ~np.isnan(y)
-        if known.any():
-            root = np.sqrt(weight[known])[:, None]
-            F = root * (
-                left_out[known] - np.average(left_out[known], axis=0, weights=weight[known])
-            )
-            errors = y[known] - left_out[known, target]
-            squares = F.T @ F
-            # Beside rows of very large weight one row would be rounding.
-            penalty = max(1.0, rank_tolerance(len(squares)) * float(np.trace(squares)))
-            penalised = squares + penalty * np.eye(len(squares))
-            turned[:, target] += (Phi - mean) @ np.linalg.solve(
-                penalised, F.T @ (root[:, 0] * errors)
-            )
+        present = ~np.isnan(y)
+        if not present.any():
+            continue
+        F, w, errors = left_out[present], weight[present], (y - left_out[:, target])[present]
+        root = np.sqrt(w)[:, None]
+        F = root * (F - np.average(F, axis=0, weights=w))
+        squares = F.T @ F
+        # Beside rows of very large weight, a penalty of one row would be rounding.
+        penalty = max(1.0, rank_tolerance(len(squares)) * float(np.trace(squares)))
+        penalised = squares + penalty * np.eye(len(squares))
+        turned[:, target] += (Phi - mean) @ np.linalg.solve(penalised, F.T @ (root[:, 0] * errors))
     return turned

@@ -1,4 +1,4 @@
-"""The rows that a supervised feature map is fitted on: checked, weighted, with missing targets as NaN."""
+"""What feature maps that need targets share: their base class, and the rows they are fitted on."""
 
 from __future__ import annotations
 
@@ -6,33 +6,78 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_consistent_length
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from ..doc_links import DocLinkMixin
 from ..linalg import Array
-from ..parameters import check_numeric_columns, check_weights
+from ..parameters import check_integer, check_numeric_columns, check_positive, check_weights
 
-__all__ = [
-    "distinct_rows",
-    "mean_and_scale",
-    "some_rows",
-    "standardised_targets",
-    "target_mean_and_scale",
-    "training_rows",
-    "used_rows",
-]
+__all__ = ["SupervisedFeatures", "distinct_rows", "some_rows", "standardise", "training_rows"]
 
-
-# Rows with more columns than this are compared as they lie in memory, not number by number.
+# Rows with more columns than this are compared as bytes, which is faster.
 WIDE = 200
+
+
+class SupervisedFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
+    """Base of feature maps that are fitted with targets, of which some may be missing (NaN)."""
+
+    takes_missing_targets = True
+    # Inputs are clipped at this many ranges of a column beyond the training rows.
+    reach: float | None = None
+
+    def _training_rows(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+        """Check the parameters that several maps have, and give the `training_rows`."""
+        for name, low in (
+            ("n_components", 1),
+            ("max_rows", 2),
+            ("max_targets", 2),
+            ("max_inputs", 1),
+        ):
+            value = getattr(self, name, None)
+            if value is not None or name in ("n_components", "max_rows"):
+                check_integer(name, value, low=low)
+        for name in ("reach", "spread"):
+            if getattr(self, name, None) is not None:
+                check_positive(name, getattr(self, name), zero_allowed=True)
+        return training_rows(self, X, y, sample_weight)
+
+    def _fit_limits(self, X: Array) -> None:
+        """Set the limits of the columns: their range, widened by the ``reach``."""
+        low, high = X.min(axis=0), X.max(axis=0)
+        beyond = np.inf if self.reach is None else float(self.reach) * (high - low)
+        self.lower_, self.upper_ = low - beyond, high + beyond
+
+    def _check_start(self, shape: tuple[int, ...], words: str) -> Array | None:
+        """The parameters that a search starts from, of this shape, or None."""
+        start = getattr(self, "start", None)
+        if start is None:
+            return None
+        theta = np.asarray(start, dtype=np.float64)
+        if theta.shape != shape or not np.isfinite(theta).all():
+            raise ValueError(
+                f"start must be theta_ of features fitted on as many {words}, finite numbers of "
+                f"shape {shape}, got shape {theta.shape}"
+            )
+        return theta
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
 
 
 def training_rows(
     feature_map: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Array, Array, Array | None]:
-    """Rows (n, d), targets (n, p) and weights, of rows with a positive weight and a target.
+) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+    """Rows (n, d), targets (n, p) and weights (n,) of the rows with a positive weight and a target.
 
-    The columns and their names become those of the feature map.
+    The last array says which of the given rows they are. The columns and their names become those
+    of the feature map.
     """
     check_numeric_columns(X)
     rows: dict[str, Any] = {"dtype": np.float64}
@@ -40,60 +85,42 @@ def training_rows(
     X, y = validate_data(feature_map, X, y, validate_separately=(rows, targets))
     check_consistent_length(X, y)
     Y, weight = y.reshape(len(y), -1), check_weights(sample_weight, len(y))  # (n, p)
-    kept = used_rows(Y, weight)
-    if not kept.any():
+    weight = np.ones(len(Y)) if weight is None else weight
+    used = ~np.isnan(Y).all(axis=1) & (weight > 0.0)
+    if not used.any():
         raise ValueError(
             "y must have a target that is known in some row of positive sample_weight, got none"
         )
-    return X[kept], Y[kept], None if weight is None else weight[kept]
+    return X[used], Y[used], weight[used], used
 
 
-def used_rows(y: Any, sample_weight: Any) -> NDArray[np.bool_]:
-    """Which rows (n,) have a positive weight and a target."""
-    Y = np.asarray(y, dtype=np.float64)
-    weight = np.ones(len(Y)) if sample_weight is None else np.asarray(sample_weight)
-    missing = np.isnan(Y.reshape(len(Y), -1)).all(axis=1)
-    return np.asarray(~missing & (weight > 0.0))
+def standardise(values: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Columns (n, q) with weighted mean zero and variance one, their means, and their deviations.
 
-
-def standardised_targets(Y: Array, weight: Array | None) -> Array:
-    """Targets with mean zero and variance one over its known values; missing targets stay NaN."""
-    mean, scale = target_mean_and_scale(Y, weight)
-    return np.asarray((Y - mean) / scale)
-
-
-def target_mean_and_scale(Y: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of targets over their known values."""
-    known = ~np.isnan(Y)
-    if known.all():
-        return mean_and_scale(Y, weight)
-    mass = known * (1.0 if weight is None else weight[:, None])
-    total = np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
-    filled = np.where(known, Y, 0.0)
-    mean = (mass * filled).sum(axis=0) / total
-    scale = np.sqrt((mass * (filled - mean) ** 2).sum(axis=0) / total)
-    return mean, _where_varying(mean, scale)
-
-
-def mean_and_scale(X: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of columns, one where a column is constant."""
-    mean = np.average(X, axis=0, weights=weight)
-    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
-    return mean, _where_varying(mean, scale)
-
-
-def _where_varying(mean: Array, scale: Array) -> Array:
-    rounding = 10.0 * np.finfo(float).eps * np.abs(mean)
-    return np.where(scale > rounding, scale, 1.0)
+    Missing values (NaN) do not count, and stay NaN. The deviation of a constant column is set to
+    one.
+    """
+    missing = np.isnan(values)
+    if missing.any():
+        mass = np.where(missing, 0.0, weight[:, None])
+        filled = np.where(missing, 0.0, values)
+        total = np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
+        mean = (mass * filled).sum(axis=0) / total
+        scale = np.sqrt((mass * (filled - mean) ** 2).sum(axis=0) / total)
+    else:
+        mean = np.average(values, axis=0, weights=weight)
+        scale = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
+    scale = np.where(scale > 10.0 * np.finfo(float).eps * np.abs(mean), scale, 1.0)
+    return (values - mean) / scale, mean, scale
 
 
 def some_rows(n: int, limit: int, rng: np.random.RandomState) -> NDArray[np.intp]:
-    """Numbers of all rows where they are at most ``limit``, else of so many drawn at random, in order."""
+    """All row numbers below n, in order; if n is above the limit, that many drawn at random."""
     return np.arange(n) if n <= limit else np.sort(rng.choice(n, limit, replace=False))
 
 
 def distinct_rows(X: Array) -> Array:
-    """The rows of X that differ, in an order that does not depend on theirs.
+    """The distinct rows of X, in an order that does not depend on theirs.
 
     Examples
     --------

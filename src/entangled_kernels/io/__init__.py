@@ -1,4 +1,4 @@
-"""Files: fitted models, tables, results of experiments, and models as ONNX files for other software."""
+"""Files: fitted models, tables, results of experiments, and models as ONNX files."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
@@ -69,7 +69,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Exporting needs all estimators; tables and results are read without waiting for scikit-learn.
+    # Exporting imports all estimators; tables and results are read without scikit-learn.
     if name in __all__:
         return globals().setdefault(name, getattr(_import_module(".onnx_export", __name__), name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

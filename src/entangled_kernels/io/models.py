@@ -2,8 +2,8 @@
 
 A model file is a sealed file (`entangled_kernels.files`) whose payload is a `skops
 <https://skops.readthedocs.io>`_ archive, arrays and JSON. Its header holds the class, versions of
-the software that wrote it, and whatever the writer wants to remember. Objects are made of classes
-from a short list of modules only.
+the software that wrote it, and information of the caller. Only classes from a short list of modules
+are made into objects.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 FORMAT = 2
-# The list of arrays in an archive, and the fitted numbers of a model that must be finite.
+# The list of arrays in an archive, and the fitted attributes of a model that must be finite.
 ARRAYS, FITTED = "arrays.json", ("coef_", "intercept_", "dual_coef_")
-# Where the estimators that can be saved are.
+# The module of the estimators that can be saved.
 ESTIMATORS = "entangled_kernels.estimators"
 # Modules whose classes a model may hold; skops knows the estimators of scikit-learn and their
 # parts.
@@ -54,18 +54,18 @@ KNOWN = (
     "sklearn.gaussian_process.kernels",
     "sklearn.model_selection._split",
 )
-# A kind of numbers, which imputers of scikit-learn keep; skops makes it from an empty array.
+# Imputers of scikit-learn have a dtype, which skops makes from an empty array.
 KNOWN_TYPES = ("numpy.dtype",)
-# What a model, or a result, may depend on.
+# Packages that a model or a result depends on.
 PACKAGES = ("entangled-kernels", "numpy", "scipy", "scikit-learn")
 
 
 class ModelFileError(ValueError):
-    """A model file that is damaged, of another kind, too new, or that holds what is not trusted."""
+    """A model file that is damaged, of another kind, too new, or holds untrusted types."""
 
 
 class EditedError(ValueError):
-    """Arrays that are not those which were written."""
+    """A file whose arrays were changed after it was written."""
 
 
 class SavedModel(NamedTuple):
@@ -75,7 +75,7 @@ class SavedModel(NamedTuple):
     ----------
     model : estimator
     info : dict
-        What was given to `save_model`.
+        The argument of `save_model`.
     software : dict of str
         Versions of the packages that wrote the file.
     """
@@ -101,7 +101,7 @@ def save_model(
     path : path
         Replaced only once the new file is complete and on the disk.
     info : dict, optional
-        Anything that JSON can hold, to be found again in `SavedModel.info`.
+        Anything that JSON can hold; `open_model` returns it.
     trusted : sequence of str, optional
         Full names of further classes that the feature map uses, such as
         ``"mypackage.MyTransformer"``. Those of scikit-learn and of this package are known.
@@ -129,7 +129,7 @@ def save_model(
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    # Rows that came in by partial_fit are solved for now.
+    # After partial_fit the model is solved on first use.
     if hasattr(model, "solve"):
         model.solve()
     if wrong := _not_finite(model):
@@ -148,27 +148,27 @@ def save_model(
 def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     """Read the model that `save_model` wrote.
 
-    It predicts to the last bit as the one that was saved, with the same versions of the software.
+    With the same versions of the software, predictions are the same to the last bit.
 
     Parameters
     ----------
     path : path
     trusted : sequence of str, optional
-        Full names of further classes that may be made, as in `save_model`.
+        Full names of further classes, as in `save_model`.
 
     Raises
     ------
     ModelFileError
-        When the file is damaged, of another kind, of a newer format, or holds types that are not
+        If the file is damaged, of another kind or of a newer format, or holds types that are not
         trusted.
     OSError
-        When there is no such file, or it cannot be read.
+        If there is no such file, or it cannot be read.
     """
     return open_model(path, trusted=trusted).model
 
 
 def open_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> SavedModel:
-    """Read a model with all that was saved beside it; otherwise as `load_model`."""
+    """Read a model as `load_model`, with the information and versions saved with it."""
     header, payload = read_sealed(path, "model", FORMAT, ModelFileError)
     info, software = header.get("info", {}), header.get("software", {})
     if not (isinstance(info, dict) and isinstance(software, dict)):
@@ -180,7 +180,7 @@ def open_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
 
 
 def software_versions(*more: str) -> dict[str, str]:
-    """Versions of Python, of the core packages and of those named that are installed."""
+    """Versions of Python, and of the core and the named packages that are installed."""
     versions = {"python": platform.python_version()}
     for package in (*PACKAGES, *more):
         with suppress(PackageNotFoundError):
@@ -204,14 +204,14 @@ def _pack(model: Any, trusted: Sequence[str]) -> bytes:
     _, unknown = _types(skops, payload, trusted)
     if unknown:
         raise TypeError(
-            f"model holds types that would not be loaded again: {', '.join(unknown)}; name them in trusted=, "
-            f"here and when loading, if you trust them"
+            f"model holds types that would not be loaded again: {', '.join(unknown)}; name them in "
+            f"trusted=, here and when loading, if you trust them"
         )
     return list_arrays(payload)
 
 
 def list_arrays(payload: bytes) -> bytes:
-    """An archive with a list of its arrays, to which they are held when it is read."""
+    """Add a list of its arrays to an archive, for a check when it is read."""
     archive = io.BytesIO(payload)
     with zipfile.ZipFile(archive, "a", ZIP_DEFLATED) as file:
         file.writestr(ARRAYS, json.dumps(_arrays(file)))
@@ -219,7 +219,7 @@ def list_arrays(payload: bytes) -> bytes:
 
 
 def _arrays(archive: zipfile.ZipFile) -> dict[str, list[Any]]:
-    """Type, shape and number of values that are not finite, of all arrays in an archive."""
+    """Type, shape and number of NaN or infinite values of each array in an archive."""
     facts = {}
     for name in archive.namelist():
         if name.endswith(".npy"):
@@ -230,32 +230,33 @@ def _arrays(archive: zipfile.ZipFile) -> dict[str, list[Any]]:
 
 
 def _check_arrays(payload: bytes) -> bool:
-    """Raise unless the arrays of an archive are those that were listed when it was written.
+    """Raise unless the arrays of an archive are as listed in it; False if there is no list.
 
-    An array that was edited in a file which was sealed again is noticed here, before an object is
-    made of it. False where there is no list.
+    So an array that was edited in a file which was sealed again is refused before an object is made
+    of it.
     """
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         if ARRAYS not in archive.namelist():
             return False
-        found, listed = _arrays(archive), json.loads(archive.read(ARRAYS))
-    if found.keys() != listed.keys():
+        arrays, listed = _arrays(archive), json.loads(archive.read(ARRAYS))
+    if arrays.keys() != listed.keys():
         raise EditedError("arrays were added or removed")
-    for name, (kind, shape, odd) in found.items():
-        if [kind, shape] != listed[name][:2]:
+    for name, (kind, shape, odd) in arrays.items():
+        old_kind, old_shape, old_odd = listed[name]
+        if [kind, shape] != [old_kind, old_shape]:
             raise EditedError(
-                f"array {name} is {kind} of shape {tuple(shape)}, and was {listed[name][0]} of shape "
-                f"{tuple(listed[name][1])}"
+                f"array {name} is {kind} of shape {tuple(shape)}, and was {old_kind} of shape "
+                f"{tuple(old_shape)}"
             )
-        if odd != listed[name][2]:
+        if odd != old_odd:
             raise EditedError(
-                f"array {name} has {odd} values of NaN or infinity, and had {listed[name][2]}"
+                f"array {name} has {odd} values of NaN or infinity, and had {old_odd}"
             )
     return True
 
 
 def _not_finite(model: Any) -> str | None:
-    """The first of the fitted numbers of a model that has NaN or infinity."""
+    """The first fitted attribute of a model that has NaN or infinity."""
     for name in FITTED:
         values = getattr(model, name, None)
         if isinstance(values, np.ndarray | float) and not np.isfinite(values).all():
@@ -285,7 +286,7 @@ def _unpack(path: Any, software: dict[str, str], payload: bytes, trusted: Sequen
                     raise EditedError(str(error)) from error
     except EditedError as error:
         raise ModelFileError(f"{path} was edited after it was written: {error}") from None
-    # Whatever a crafted archive leads to, running out of stack or memory included, it is refused.
+    # A crafted archive may raise any error, running out of stack or memory included.
     except Exception as error:
         here = software_versions("skops")
         differ = [
@@ -309,18 +310,18 @@ def _unpack(path: Any, software: dict[str, str], payload: bytes, trusted: Sequen
 
 
 def _types(skops: Any, payload: bytes, trusted: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Types in an archive that skops asks about: those known or in the list, and all others."""
+    """Types that skops does not trust: those known or trusted here, and the others."""
     asked = skops.get_untrusted_types(data=payload)
     known = [name for name in asked if name in trusted or _is_known(name)]
     return known, [name for name in asked if name not in known]
 
 
 def _is_known(name: str) -> bool:
-    """Whether a full name is that of a class that models are made of; functions never are."""
+    """Whether a full name is that of a class in a known module; functions are not trusted."""
     module, _, attribute = name.rpartition(".")
     if name in KNOWN_TYPES:
         return True
-    if not any(module == own or module.startswith(f"{own}.") for own in KNOWN):
+    if not any(module == known or module.startswith(f"{known}.") for known in KNOWN):
         return False
     try:
         return isinstance(getattr(importlib.import_module(module), attribute, None), type)

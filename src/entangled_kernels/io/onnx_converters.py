@@ -1,34 +1,38 @@
-"""Converters for skl2onnx: maps and models of this package, and steps of scikit-learn in double precision.
+"""The graph of every step: maps and models of this package, and steps of scikit-learn.
 
-skl2onnx writes most steps of scikit-learn by itself. Here are converters for what it does not know
-(the maps and models of this package, `Nystroem`, `RBFSampler`, `MissingIndicator`, `KernelRidge`,
-`DummyRegressor`) and for steps of which its own converter has no double precision, loses values
-that are missing, or takes a text that was never seen for a known one. All of them compute with
-doubles: coefficients of kernel ridge are large where the ridge is small, and kernel values of
-float32 would lose their digits.
+skl2onnx writes the steps named in `BY_SKL2ONNX`. The converters here are for what it lacks (the
+maps and models of this package, `Nystroem`, `RBFSampler`, `MissingIndicator`, `KernelRidge`,
+`DummyRegressor`) and for steps that it writes in float32 only, or with a loss of missing values, or
+with an unknown text taken for a known one. All converters compute with doubles: coefficients of
+kernel ridge are large where alpha is small, and kernel values in float32 would lose their digits.
 
-A converter is a function ``write(nodes, step, *tensors)`` that adds nodes and returns the name of
-the tensor that the step gives; `Nodes` keeps names and constants apart.
+A converter is a function ``write(x, step)`` that returns the tensor which the step computes from x.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from onnx import TensorProto
-from onnx.numpy_helper import from_array
+import skl2onnx
+from onnx.helper import get_attribute_value
+from onnx.numpy_helper import from_array, to_array
 from scipy.sparse import issparse
-from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
+from skl2onnx._supported_operators import sklearn_operator_name_map
+from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 from sklearn import feature_selection
+from sklearn.compose import ColumnTransformer
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.dummy import DummyRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as gp
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     OneHotEncoder,
@@ -58,199 +62,286 @@ from ..kernels import KrausKernel, SeparableKernel, SumKernel
 from ..kernels.scalar import ExponentialDot, FeatureKernel
 from ..linalg import Array
 from .onnx_export import ExportError
+from .onnx_graph import OPSETS, WAY_OUT, Columns, Graph, Tensor, concatenate
 
-__all__ = ["MODELS", "STEPS", "Nodes", "converter", "inner_maps", "pls_features", "set_type"]
+__all__ = ["FUNCTIONS", "NAMES", "register_converters", "write_model"]
 
-ML = "ai.onnx.ml"
 TINY = float(np.finfo(np.float64).tiny)
+# Steps that skl2onnx writes in double precision; tests check them.
+# fmt: off
+BY_SKL2ONNX = {
+    "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer", "Normalizer",
+    "QuantileTransformer", "PCA", "IncrementalPCA", "TruncatedSVD", "KernelPCA",
+    "ARDRegression", "BayesianRidge", "ElasticNet", "ElasticNetCV", "HuberRegressor", "Lars",
+    "LarsCV", "Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "LinearRegression",
+    "LinearSVR", "MLPRegressor", "MultiTaskElasticNet", "MultiTaskElasticNetCV", "MultiTaskLasso",
+    "MultiTaskLassoCV", "OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV",
+    "PLSRegression", "QuantileRegressor", "Ridge", "RidgeCV", "SGDRegressor", "TheilSenRegressor",
+}
+# Trees compare numbers of float32, and skl2onnx writes no doubles for them.
+TREES = {
+    "DecisionTreeRegressor", "ExtraTreeRegressor", "ExtraTreesRegressor", "RandomForestRegressor",
+    "GradientBoostingRegressor",
+}
+# fmt: on
+SELECTORS = [
+    kind
+    for kind in vars(feature_selection).values()
+    if isinstance(kind, type) and hasattr(kind, "get_support")
+]
+# Fitted attributes that hold the centre and the scale of columns.
+SPREADS = (
+    ("column_mean_", "column_scale_"),
+    ("mean_", "scale_"),
+    ("center_", "scale_"),
+    ("data_min_", "data_range_"),
+)
+# What a step takes and gives: a tensor of numbers, or columns of the table that are not changed.
+Rows = Tensor | Columns
+# Converters by exact type, since a subclass may compute something else, and the types whose
+# converters take columns, which may be text.
+CONVERTERS: dict[type, Callable[[Any, Any], Rows]] = {}
+TAKE_COLUMNS: set[type] = set()
+
+Converter = TypeVar("Converter", bound=Callable[..., Any])
 
 
-class Nodes:
-    """Adds nodes and constants to the graph that skl2onnx writes.
+def converts(*kinds: type, columns: bool = False) -> Callable[[Converter], Converter]:
+    """Register a converter for some types."""
+
+    def register(write: Converter) -> Converter:
+        CONVERTERS.update(dict.fromkeys(kinds, write))
+        TAKE_COLUMNS.update(kinds if columns else ())
+        return write
+
+    return register
+
+
+def write_model(model: Any, columns: Sequence[str], dtype: str) -> tuple[Graph, str, Any]:
+    """The graph of a fitted regressor, the name of its output, and the ONNX model."""
+    graph = Graph(columns)
+    rows = Columns(graph, np.arange(len(columns)))
+    prediction = write_step(rows, model, predicts=True).numbers()
+    output = "prediction" + "_" * ("prediction" in graph.inputs(dtype))
+    return graph, output, graph.finish(prediction, type(model).__name__, output, dtype)
+
+
+def write_step(x: Rows, step: Any, name: str | None = None, *, predicts: bool = False) -> Rows:
+    """Add a fitted step to the graph of x and return what it computes.
 
     Parameters
     ----------
-    scope, container : objects of skl2onnx
-        Which give names, and which take nodes.
-    maps : mapping from int to str
-        Tensors of the features of maps inside a model, by the identity of the map.
+    x : Tensor or Columns
+    step : fitted transformer or regressor
+    name : str, optional
+        Of the step in what it is a part of, for errors.
+    predicts : bool
+        Whether predictions are wanted of a step that can also transform.
     """
-
-    def __init__(self, scope: Any, container: Any, maps: Mapping[int, str] | None = None) -> None:
-        self._scope, self._container, self._maps = scope, container, maps or {}
-
-    def __call__(self, operation: str, *inputs: str | ArrayLike, **attributes: Any) -> str:
-        """The tensor that an operation makes; inputs that are not names of tensors are constants."""
-        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
-        output = str(self._scope.get_unique_variable_name(operation.lower()))
-        domain = ML if operation in ("LabelEncoder", "TreeEnsembleRegressor") else ""
-        self._container.add_node(operation, names, output, op_domain=domain, **attributes)
-        return output
-
-    def constant(self, values: ArrayLike) -> str:
-        """The tensor of an array: of texts, whole numbers, float32 or, of anything else, doubles."""
-        array, name = np.asarray(values), str(self._scope.get_unique_variable_name("constant"))
-        if array.dtype.kind in "OU":
-            texts = [str(value).encode() for value in array.reshape(-1)]
-            self._container.add_initializer(name, TensorProto.STRING, list(array.shape), texts)
-            return name
-        if array.dtype.kind == "i":
-            array = array.astype(np.int64)
-        elif array.dtype != np.float32:
-            array = array.astype(np.float64)
-        tensor = from_array(np.asarray(array, order="C"), name)
-        self._container.add_initializer(name, tensor.data_type, list(array.shape), tensor)
-        return name
-
-    def double(self, tensor: str) -> str:
-        """The tensor as doubles."""
-        return self("Cast", tensor, to=TensorProto.DOUBLE)
-
-    def product(self, tensor: str, right: Array, offset: ArrayLike | None = None) -> str:
-        """The tensor times a constant matrix, plus a constant row."""
-        return self(
-            "Gemm", tensor, right, *([] if offset is None else [np.asarray(offset, dtype=float)])
-        )
-
-    def features(self, feature_map: Any, x: str = "") -> str:
-        """Features of a map inside a model, which skl2onnx has written before; without a map x itself."""
-        return x if feature_map is None else self._maps[id(feature_map)]
-
-    def row_sums(self, tensor: str) -> str:
-        """Sums of rows, (n, 1)."""
-        return self("ReduceSum", tensor, [1], keepdims=1)
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return x
+    kind = type(step)
+    with x.graph.inside(kind.__name__ if name is None else f"{name} ({kind.__name__})"):
+        if kind is Pipeline:
+            for number, (part_name, part) in enumerate(step.steps, start=1):
+                x = write_step(x, part, part_name, predicts=predicts and number == len(step.steps))
+            return x
+        if kind in (FeatureUnion, ColumnTransformer):
+            return _write_union(x, step)
+        if kind in (GridSearchCV, RandomizedSearchCV):
+            return write_step(x, step.best_estimator_, "best_estimator_", predicts=predicts)
+        if kind is MultiOutputRegressor:
+            parts = [
+                write_step(x, part, f"estimators_[{index}]", predicts=predicts).numbers()
+                for index, part in enumerate(step.estimators_)
+            ]
+            return concatenate(x.graph, parts)
+        if kind in TAKE_COLUMNS:
+            return CONVERTERS[kind](x, step)
+        rows = x.numbers()
+        _note_spread(rows, step)
+        if kind is PLSRegression and not predicts:
+            return _pls_features(rows, step)
+        write: Callable[[Any, Any], Rows] = CONVERTERS.get(kind) or _write_by_skl2onnx
+        return write(rows, step)
 
 
-def converter(write: Callable[..., str]) -> Callable[[Any, Any, Any], None]:
-    """What skl2onnx calls, of a function that adds the nodes of a step."""
-
-    def convert(scope: Any, operator: Any, container: Any) -> None:
-        nodes, tensors, step = Nodes(scope, container), [], operator.raw_operator
-        for variable in operator.inputs:
-            plain = isinstance(variable.type, DoubleTensorType | StringTensorType)
-            tensors.append(variable.full_name if plain else nodes.double(variable.full_name))
-        inner = [] if type(step) not in MODELS else inner_maps(step)
-        if inner:
-            tensors, found = tensors[: -len(inner)], tensors[-len(inner) :]
-            maps = {id(part.map): tensor for part, tensor in zip(inner, found, strict=True)}
-            nodes = Nodes(scope, container, maps)
-        made, output = write(nodes, step, *tensors), operator.outputs[0]
-        if isinstance(output.type, StringTensorType | DoubleTensorType):
-            container.add_node("Identity", made, output.full_name)
-        else:
-            kind = output.type.to_onnx_type().tensor_type.elem_type
-            container.add_node("Cast", made, output.full_name, to=kind)
-
-    return convert
+def _write_union(x: Rows, step: Any) -> Rows:
+    """Parts of a union or of a ColumnTransformer side by side, each times its weight."""
+    if isinstance(step, FeatureUnion):
+        parts = [(name, part, x) for name, part in step.transformer_list]
+    else:
+        indices = step._transformer_to_input_indices
+        parts = [
+            (name, part, x.take(indices[name]))
+            for name, part, _ in step.transformers_
+            if len(indices[name])
+        ]
+    weights, made = step.transformer_weights or {}, []
+    for name, part, rows in parts:
+        if not (isinstance(part, str) and part == "drop"):
+            values = write_step(rows, part, name)
+            weight = weights.get(name, 1.0)
+            made.append(values if weight == 1.0 else values.numbers() * float(weight))
+    return made[0] if len(made) == 1 else concatenate(x.graph, [part.numbers() for part in made])
 
 
-def set_type(operator: Any) -> None:
-    """Number of columns of what a step gives: left open, since no later step asks for it."""
+def _write_by_skl2onnx(x: Tensor, step: Any) -> Tensor:
+    """A step of scikit-learn with the converter of skl2onnx."""
+    kind = type(step)
+    known = kind.__module__.startswith("sklearn.") and kind in sklearn_operator_name_map
+    if not known or kind.__name__ not in BY_SKL2ONNX | TREES:
+        raise ExportError(f"there is no graph for {kind.__module__}.{kind.__name__}; {WAY_OUT}")
+    tree = kind.__name__ in TREES
+    taken = (FloatTensorType if tree else DoubleTensorType)([None, step.n_features_in_])
+    model = skl2onnx.convert_sklearn(step, initial_types=[("X", taken)], target_opset=OPSETS)
+    made = x.graph.insert(model, x.single() if tree else x)
+    return made.double() if tree else made
+
+
+def _note_spread(x: Tensor, step: Any) -> None:
+    """Keep the centre and scale of columns that a step has from training."""
+    for names in SPREADS:
+        values: list[Any] = [getattr(step, name, None) for name in names]
+        if x.indices and all(np.shape(value) == (len(x.indices),) for value in values):
+            indices = list(x.indices)
+            x.graph.centre[indices], x.graph.scale[indices] = values
+            return
+
+
+def register_converters() -> None:
+    """Add to skl2onnx the steps and models that it lacks."""
+    for kind in CONVERTERS:
+        if kind not in sklearn_operator_name_map:
+            name = f"EntangledKernels{kind.__name__}"
+            skl2onnx.update_registered_converter(kind, name, _set_shape, _convert)
+
+
+def _set_shape(operator: Any) -> None:
     operator.outputs[0].type.shape = [None, None]
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """What skl2onnx calls for a step: its graph, copied into the container of skl2onnx."""
+    graph = Graph(new_name=scope.get_unique_variable_name)
+    parts = [Tensor(graph, variable.full_name).double() for variable in operator.inputs]
+    rows = concatenate(graph, parts)
+    made = write_step(rows, operator.raw_operator, predicts=True).numbers()
+    output = operator.outputs[0]
+    kind = output.type.to_onnx_type().tensor_type.elem_type
+    graph.remove_unused([made.name])
+    for name, tensor in graph.constants.items():
+        array = to_array(tensor)
+        container.add_initializer(
+            name, tensor.data_type, list(tensor.dims), array.reshape(-1).tolist()
+        )
+    for node in graph.nodes:
+        attributes = {item.name: get_attribute_value(item) for item in node.attribute}
+        container.add_node(
+            node.op_type, [*node.input], [*node.output], op_domain=node.domain, **attributes
+        )
+    container.add_node("Cast", made.name, output.full_name, to=kind)
 
 
 # Scalar kernels.
 
 
-def gram(nodes: Nodes, kernel: Any, x: str, Z: Any, params: Mapping[str, Any] | None = None) -> str:
+def gram(x: Tensor, kernel: Any, Z: Any, params: Mapping[str, Any] | None = None) -> Tensor:
     """Values of a kernel, by name or as an object, of rows with constant rows Z, (n, m)."""
     Z = np.asarray(Z.toarray() if issparse(Z) else Z, dtype=np.float64)
     if isinstance(kernel, str) and kernel in NAMES:
         given = {name: value for name, value in (params or {}).items() if value is not None}
-        return NAMES[kernel](
-            nodes, x, Z, {"gamma": 1.0 / Z.shape[1], "degree": 3, "coef0": 1} | given
-        )
+        settings = {"gamma": 1.0 / Z.shape[1], "degree": 3, "coef0": 1} | given
+        return NAMES[kernel](x, Z, {name: float(settings[name]) for name in SETTINGS})
     kind = type(kernel)
-    if kind in (gp.Sum, gp.Product):
-        return nodes(
-            "Add" if kind is gp.Sum else "Mul",
-            *(gram(nodes, k, x, Z) for k in (kernel.k1, kernel.k2)),
-        )
+    if kind is gp.Sum:
+        return gram(x, kernel.k1, Z) + gram(x, kernel.k2, Z)
+    if kind is gp.Product:
+        return gram(x, kernel.k1, Z) * gram(x, kernel.k2, Z)
     if kind is gp.Exponentiation:
-        return nodes("Pow", gram(nodes, kernel.kernel, x, Z), float(kernel.exponent))
-    if kind in (gp.ConstantKernel, gp.WhiteKernel):
+        return gram(x, kernel.kernel, Z) ** float(kernel.exponent)
+    if kind is gp.ConstantKernel:
+        return x.linear(np.zeros_like(Z).T, np.full(len(Z), kernel.constant_value))
+    if kind is gp.WhiteKernel:
         # New rows share no noise with those of training.
-        value = kernel.constant_value if kind is gp.ConstantKernel else 0.0
-        return nodes.product(x, np.zeros_like(Z).T, np.full(len(Z), value))
+        return x.linear(np.zeros_like(Z).T)
     if kind is gp.DotProduct:
-        return nodes.product(x, Z.T, np.full(len(Z), float(kernel.sigma_0) ** 2))
+        return x.linear(Z.T, np.full(len(Z), float(kernel.sigma_0) ** 2))
     if kind is ExponentialDot:
-        return nodes("Exp", nodes.product(x, Z.T))
+        return x.linear(Z.T).apply("Exp")
     if kind is FeatureKernel:
         Psi = np.asarray(kernel.factors(Z, None)[0])
-        right = Psi.T if kernel.root is None else kernel.root @ Psi.T
-        return nodes.product(nodes.features(kernel.feature_map, x), right)
+        return _features(x, kernel.feature_map).linear(
+            Psi.T if kernel.root is None else kernel.root @ Psi.T
+        )
     if kind is gp.RBF or (kind is gp.Matern and kernel.nu == np.inf):
-        return nodes("Exp", half_squares(nodes, x, Z, kernel.length_scale))
+        return half_squares(x, Z, kernel.length_scale).apply("Exp")
     if kind is gp.RationalQuadratic:
-        halves = half_squares(nodes, x, Z, kernel.length_scale)
-        base = nodes("Sub", 1.0, nodes("Mul", halves, 1.0 / kernel.alpha))
-        return nodes("Pow", base, -float(kernel.alpha))
+        halves, alpha = half_squares(x, Z, kernel.length_scale), float(kernel.alpha)
+        return (1.0 - halves * (1.0 / alpha)) ** -alpha
     if kind is gp.Matern:
-        return _matern(nodes, kernel, x, Z)
+        return _matern(x, kernel, Z)
     named = f"the kernel {kind.__name__}" if isinstance(kernel, gp.Kernel) else f"kernel={kernel!r}"
     raise ExportError(f"there is no graph for {named}")
 
 
-def half_squares(nodes: Nodes, x: str, Z: Array, widths: Any) -> str:
-    """Minus half the squared distances of rows from constant rows, in units of the widths of columns, (n, m).
+def half_squares(x: Tensor, Z: Array, widths: Any) -> Tensor:
+    """``-|x - z|^2 / 2`` for rows x and constant rows z, columns divided by widths, (n, m).
 
     Rows are centred first, which leaves distances as they are and keeps the digits of columns that
     are far from zero.
     """
     centre = Z.mean(axis=0)
-    x = nodes("Div", nodes("Sub", x, centre), np.asarray(widths, dtype=float))
-    Z = (Z - centre) / widths
-    own = nodes("Mul", nodes.row_sums(nodes("Mul", x, x)), -0.5)
-    return nodes("Add", nodes.product(x, Z.T, -0.5 * np.sum(Z**2, axis=1)), own)
+    x, Z = (x - centre) / np.asarray(widths, dtype=float), (Z - centre) / widths
+    return x.linear(Z.T, -0.5 * np.sum(Z**2, axis=1)) + (x * x).row_sums() * -0.5
 
 
-def _matern(nodes: Nodes, kernel: Any, x: str, Z: Array) -> str:
+def _matern(x: Tensor, kernel: Any, Z: Array) -> Tensor:
     """With s = sqrt(2 nu) distance: exp(-s), (1 + s) exp(-s), (1 + s + s^2 / 3) exp(-s)."""
     if kernel.nu not in (0.5, 1.5, 2.5):
         raise ExportError(
             f"there is no graph for Matern kernels of nu={kernel.nu}, only of 0.5, 1.5, 2.5, inf"
         )
-    halves = half_squares(nodes, x, Z, np.asarray(kernel.length_scale) / np.sqrt(2.0 * kernel.nu))
-    s = nodes("Sqrt", nodes("Max", nodes("Mul", halves, -2.0), 0.0))
-    decay = nodes("Exp", nodes("Neg", s))
+    halves = half_squares(x, Z, np.asarray(kernel.length_scale) / np.sqrt(2.0 * kernel.nu))
+    s = (halves * -2.0).apply("Max", 0.0).apply("Sqrt")
+    decay = s.apply("Neg").apply("Exp")
     if kernel.nu == 0.5:
         return decay
-    bend = nodes("Add", s, 1.0)
-    if kernel.nu == 2.5:
-        bend = nodes("Add", bend, nodes("Mul", nodes("Mul", s, s), 1.0 / 3.0))
-    return nodes("Mul", bend, decay)
+    bend = s + 1.0
+    return (bend if kernel.nu == 1.5 else bend + s * s * (1.0 / 3.0)) * decay
 
 
-def _scaled_dot(nodes: Nodes, x: str, Z: Array, settings: Mapping[str, Any]) -> str:
-    return nodes.product(
-        x, Z.T * float(settings["gamma"]), np.full(len(Z), float(settings["coef0"]))
-    )
-
-
-def _cosines(nodes: Nodes, x: str, Z: Array, settings: Mapping[str, Any]) -> str:
+def _cosines(x: Tensor, Z: Array, settings: Mapping[str, float]) -> Tensor:
     sizes = np.linalg.norm(Z, axis=1, keepdims=True)
     # Rows of zeros have a cosine of zero with all others.
-    size = nodes("Max", nodes("Sqrt", nodes.row_sums(nodes("Mul", x, x))), TINY)
-    return nodes.product(nodes("Div", x, size), (Z / np.where(sizes > 0.0, sizes, 1.0)).T)
+    size = (x * x).row_sums().apply("Sqrt").apply("Max", TINY)
+    return (x / size).linear((Z / np.where(sizes > 0.0, sizes, 1.0)).T)
 
 
-def _laplacian(nodes: Nodes, x: str, Z: Array, settings: Mapping[str, Any]) -> str:
-    apart = nodes("Abs", nodes("Sub", nodes("Unsqueeze", x, [1]), Z[None]))  # (n, m, d)
-    sums = nodes("ReduceSum", apart, [2], keepdims=0)
-    return nodes("Exp", nodes("Mul", sums, -float(settings["gamma"])))
+def _laplacian(x: Tensor, Z: Array, settings: Mapping[str, float]) -> Tensor:
+    apart = (x.apply("Unsqueeze", [1]) - Z[None]).apply("Abs")  # (n, m, d)
+    return (apart.apply("ReduceSum", [2], keepdims=0) * -settings["gamma"]).apply("Exp")
 
 
-NAMES: dict[str, Callable[[Nodes, str, Array, Mapping[str, Any]], str]] = {
-    "linear": lambda nodes, x, Z, own: nodes.product(x, Z.T),
-    "rbf": lambda nodes, x, Z, own: nodes(
-        "Exp", half_squares(nodes, x, Z, 1.0 / np.sqrt(2.0 * float(own["gamma"])))
-    ),
-    "poly": lambda nodes, x, Z, own: nodes(
-        "Pow", _scaled_dot(nodes, x, Z, own), float(own["degree"])
-    ),
-    "polynomial": lambda nodes, x, Z, own: NAMES["poly"](nodes, x, Z, own),
-    "sigmoid": lambda nodes, x, Z, own: nodes("Tanh", _scaled_dot(nodes, x, Z, own)),
+def _rbf(x: Tensor, Z: Array, settings: Mapping[str, float]) -> Tensor:
+    return half_squares(x, Z, 1.0 / np.sqrt(2.0 * settings["gamma"])).apply("Exp")
+
+
+def _scaled_dot(x: Tensor, Z: Array, settings: Mapping[str, float]) -> Tensor:
+    return x.linear(Z.T * settings["gamma"], np.full(len(Z), settings["coef0"]))
+
+
+def _power_of_dot(x: Tensor, Z: Array, settings: Mapping[str, float]) -> Tensor:
+    return _scaled_dot(x, Z, settings) ** settings["degree"]
+
+
+SETTINGS = ("gamma", "degree", "coef0")
+NAMES: dict[str, Callable[[Tensor, Array, Mapping[str, float]], Tensor]] = {
+    "linear": lambda x, Z, settings: x.linear(Z.T),
+    "rbf": _rbf,
+    "poly": _power_of_dot,
+    "polynomial": _power_of_dot,
+    "sigmoid": lambda x, Z, settings: _scaled_dot(x, Z, settings).apply("Tanh"),
     "cosine": _cosines,
     "laplacian": _laplacian,
 }
@@ -259,278 +350,226 @@ NAMES: dict[str, Callable[[Nodes, str, Array, Mapping[str, Any]], str]] = {
 # Feature maps of this package, and kernel approximations of scikit-learn.
 
 
-def standardised(nodes: Nodes, x: str, centre: Any, scale: Any) -> str:
-    """Columns less their centre, over their scale."""
-    return nodes("Div", nodes("Sub", x, np.asarray(centre)), np.asarray(scale))
+def _features(x: Rows, feature_map: Any, name: str = "feature_map") -> Tensor:
+    """Features of a map inside a model or a kernel; the rows themselves without a map."""
+    return write_step(x, feature_map, name).numbers()
 
 
-def _within(nodes: Nodes, x: str, lower: Any, upper: Any) -> str:
-    """Columns within limits, as they are where these are infinite; infinite columns give NaN."""
+def _within(x: Tensor, lower: Any, upper: Any) -> Tensor:
+    """Columns clipped to limits, not changed where these are infinite; infinity becomes NaN."""
     if not np.isfinite(lower).all():
         return x
-    limited = nodes("Min", nodes("Max", x, lower), upper)
-    return nodes("Add", limited, nodes("Sub", x, x))
+    return x.apply("Max", lower).apply("Min", upper) + (x - x)
 
 
-def _cos(nodes: Nodes, x: str) -> str:
-    """The cosine, as a sine: onnxruntime 1.18 has cosines of float32 only."""
-    return nodes("Sin", nodes("Add", x, 0.5 * np.pi))
+def _cos(x: Tensor) -> Tensor:
+    """The cosine as a sine, since onnxruntime 1.18 has cosines of float32 only."""
+    return (x + 0.5 * np.pi).apply("Sin")
 
 
-def _kernel_features(nodes: Nodes, step: Any, x: str) -> str:
-    x = _within(nodes, x, step.lower_, step.upper_)
+@converts(ColumnWidthFeatures, EvidenceFeatures)
+def _kernel_features(x: Tensor, step: Any) -> Tensor:
+    x = _within(x, step.lower_, step.upper_)
     if step.warp:
-        x = _yeo_johnson(
-            nodes, standardised(nodes, x, step.column_mean_, step.column_scale_), step.powers_
-        )
-    values = gram(
-        nodes, step.kernel_, standardised(nodes, x, step.mean_, step.scale_), step.components_
-    )
-    return nodes.product(values, step._whitener)
+        x = _yeo_johnson((x - step.column_mean_) / step.column_scale_, step.powers_)
+    Z = (x - step.mean_) / step.scale_
+    return gram(Z, step.kernel_, step.components_).linear(step._whitener)
 
 
-def _target_processes(nodes: Nodes, step: Any, x: str) -> str:
-    rows, inside = _within(nodes, x, step.lower_, step.upper_), _within(nodes, x, *step.range_)
+@converts(TargetProcessFeatures)
+def _target_processes(x: Tensor, step: Any) -> Tensor:
+    parts = _within(x, step.lower_, step.upper_), _within(x, *step.range_)
     predictions = []
     for target, dual in enumerate(step.dual_coef_.T):
         relative, kernels = step.kernels(target)
         scale, R = step.scale_ * relative, step.components_ / relative
-        values = [
-            gram(nodes, kernel, standardised(nodes, own, step.mean_, scale), R)
-            for kernel, own in zip(kernels, (rows, inside), strict=True)
-        ]
-        predictions.append(nodes.product(nodes("Add", *values), dual[:, None]))
-    return nodes("Concat", *predictions, axis=1)
+        first, second = (
+            gram((rows - step.mean_) / scale, kernel, R)
+            for kernel, rows in zip(kernels, parts, strict=True)
+        )
+        predictions.append((first + second).linear(dual[:, None]))
+    return concatenate(x.graph, predictions)
 
 
-class Forest(NamedTuple):
-    """The parts of fitted `ForestFeatures`: nodes are numbered through, tree after tree.
+@converts(ForestFeatures)
+def _forest_features(x: Tensor, step: Any) -> Tensor:
+    """Shares of trees in which a row has the leaf of a component, and means of targets in leaves.
 
-    Attributes
-    ----------
-    feature, threshold, tree : ndarray of shape (nodes,)
-    children : ndarray of shape (nodes, 2)
-        Of a leaf the node itself.
-    leaves : ndarray of shape (number of components, trees)
-        In which the rows are that carry the features.
-    forecasts : ndarray of shape (nodes, q)
-        Means of targets, which are features too; q may be 0.
-    root : ndarray or None
-        By which the shares of leaves and the forecasts are multiplied.
+    The operation for trees adds numbers of float32, so it gets integers, whose sums are exact. A
+    mean is the sum of a whole number of units and of a rest that is so small that its rounding does
+    not matter.
     """
-
-    feature: NDArray[Any]
-    threshold: NDArray[Any]
-    tree: NDArray[Any]
-    children: NDArray[Any]
-    leaves: NDArray[Any]
-    forecasts: Array
-    root: Array | None
-
-
-def forest_parts(step: Any) -> Forest:
-    """What is read of fitted `ForestFeatures`."""
-    trees, n = step.trees_, len(step.trees_.feature)
-    tree = np.repeat(np.arange(len(trees.roots)), np.diff(np.append(trees.roots, n)))
-    forecasts = step._forecasts if step._forecasts.size else np.empty((n, 0))
-    return Forest(
-        trees.feature,
-        trees.threshold,
-        tree,
-        trees.children,
-        step.components_,
-        forecasts,
-        step._whitener,
-    )
-
-
-def _forest_features(nodes: Nodes, step: Any, x: str) -> str:
-    """Trees add float32 numbers only, so they add whole ones, of which every sum is exact.
-
-    Of a row in the leaf they add one. A forecast is cut in two parts, so many whole units and the
-    rest, which is so small that its rounding does not matter.
-    """
-    forest = forest_parts(step)
-    m, n_trees = forest.leaves.shape
-    x = standardised(nodes, x, step.mean_, step.scale_)
-    # Trees compare numbers of float32.
-    x = nodes.double(nodes("Cast", x, to=TensorProto.FLOAT))
-    target, _ = np.indices(forest.leaves.shape)
-    counts = _tree_sums(
-        nodes, forest, x, forest.leaves.reshape(-1), target.reshape(-1), np.ones(m * n_trees), m
-    )
-    parts = [nodes("Div", counts, float(n_trees))]
-    if forest.forecasts.shape[1]:
-        ends = np.flatnonzero(forest.children[:, 0] == np.arange(len(forest.tree)))
-        values, q = forest.forecasts[ends] / n_trees, forest.forecasts.shape[1]
+    m, n_trees = step.components_.shape
+    x = ((x - step.mean_) / step.scale_).single().double()
+    component, _ = np.indices(step.components_.shape)
+    ones = np.ones(component.size)
+    counts = _tree_sums(x, step.trees_, step.components_.ravel(), component.ravel(), ones, m)
+    features = counts / float(n_trees)
+    if step._forecasts.size:
+        leaves = np.flatnonzero(step.trees_.children[:, 0] == np.arange(len(step.trees_.feature)))
+        values, q = step._forecasts[leaves] / n_trees, step._forecasts.shape[1]
         unit = 2.0 ** np.ceil(np.log2(np.abs(values).max() * n_trees + TINY) - 22.0)
         whole = np.round(values / unit)
-        at, column = np.repeat(ends, q), np.tile(np.arange(q), len(ends))
-        for numbers, size in ((whole, float(unit)), (values - whole * unit, 1.0)):
-            sums = _tree_sums(nodes, forest, x, at, column, numbers.reshape(-1), q)
-            parts.append(nodes("Mul", sums, size))
-    features = parts[0]
-    if len(parts) > 1:
-        features = nodes("Concat", parts[0], nodes("Add", parts[1], parts[2]), axis=1)
-    if forest.root is not None:
-        features = nodes.product(features, forest.root)
+        at, column = np.repeat(leaves, q), np.tile(np.arange(q), len(leaves))
+        units = _tree_sums(x, step.trees_, at, column, whole.ravel(), q)
+        rest = _tree_sums(x, step.trees_, at, column, (values - whole * unit).ravel(), q)
+        features = concatenate(x.graph, [features, units * float(unit) + rest])
+    if step._whitener is not None:
+        features = features.linear(step._whitener)
     # Rows with NaN give NaN, as everywhere else.
-    return nodes("Add", features, nodes.row_sums(nodes("Mul", x, 0.0)))
+    return features + (x * 0.0).row_sums()
 
 
 def _tree_sums(
-    nodes: Nodes, forest: Forest, x: str, at: Any, target: Any, numbers: Array, n_targets: int
-) -> str:
-    """Sums over trees of the numbers of the leaves that rows reach, (n, number of targets)."""
-    n = len(forest.tree)
-    first = np.searchsorted(forest.tree, forest.tree)
-    own, leaf = np.arange(n) - first, forest.children[:, 0] == np.arange(n)
-    # A leaf has no children, which are numbered 0.
-    children = np.where(leaf[:, None], 0, forest.children - first[:, None])
+    x: Tensor, trees: Any, at: Any, target: Any, numbers: Array, n_targets: int
+) -> Tensor:
+    """Sums over trees of the numbers in the leaves that rows reach, (n, number of targets).
+
+    Number i is of the node ``at[i]``, and added to the column ``target[i]``.
+    """
+    n = len(trees.feature)
+    tree = np.repeat(np.arange(len(trees.roots)), np.diff(np.append(trees.roots, n)))
+    first = np.searchsorted(tree, tree)
+    node, leaf = np.arange(n) - first, trees.children[:, 0] == np.arange(n)
+    # The children of a leaf are the leaf itself here; ONNX wants none, which is 0.
+    children = np.where(leaf[:, None], 0, trees.children - first[:, None])
     used = np.flatnonzero(numbers)
-    sums = nodes(
+    thresholds = np.where(leaf, 0.0, trees.threshold).astype(np.float64)
+    sums = x.apply(
         "TreeEnsembleRegressor",
-        x,
         n_targets=int(n_targets),
         aggregate_function="SUM",
-        nodes_treeids=forest.tree.tolist(),
-        nodes_nodeids=own.tolist(),
-        nodes_featureids=forest.feature.tolist(),
-        nodes_values_as_tensor=from_array(
-            np.where(leaf, 0.0, forest.threshold).astype(np.float64), "values"
-        ),
+        nodes_treeids=tree.tolist(),
+        nodes_nodeids=node.tolist(),
+        nodes_featureids=trees.feature.tolist(),
+        nodes_values_as_tensor=from_array(thresholds, "values"),
         nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
         nodes_truenodeids=children[:, 0].tolist(),
         nodes_falsenodeids=children[:, 1].tolist(),
-        target_treeids=forest.tree[at[used]].tolist(),
-        target_nodeids=own[at[used]].tolist(),
+        target_treeids=tree[at[used]].tolist(),
+        target_nodeids=node[at[used]].tolist(),
         target_ids=np.asarray(target)[used].tolist(),
         target_weights_as_tensor=from_array(numbers[used].astype(np.float64), "weights"),
     )
-    return nodes.double(sums)
+    return sums.double()
 
 
-def _operator_fourier_features(nodes: Nodes, step: Any, x: str) -> str:
-    angles = nodes.product(x, step.frequencies_.T)
-    waves = nodes("Concat", _cos(nodes, angles), nodes("Sin", angles), axis=1)
-    return nodes("Div", waves, float(np.sqrt(step.n_frequencies)))
+@converts(OperatorFourierFeatures)
+def _operator_fourier_features(x: Tensor, step: Any) -> Tensor:
+    angles = x.linear(step.frequencies_.T)
+    waves = concatenate(x.graph, [_cos(angles), angles.apply("Sin")])
+    return waves / float(np.sqrt(step.n_frequencies))
 
 
-def _nystroem(nodes: Nodes, step: Any, x: str) -> str:
-    params = {name: getattr(step, name) for name in ("gamma", "degree", "coef0")}
-    return nodes.product(
-        gram(nodes, step.kernel, x, step.components_, params), step.normalization_.T
-    )
+@converts(Nystroem)
+def _nystroem(x: Tensor, step: Any) -> Tensor:
+    params = {name: getattr(step, name) for name in SETTINGS}
+    return gram(x, step.kernel, step.components_, params).linear(step.normalization_.T)
 
 
-def _rbf_sampler(nodes: Nodes, step: Any, x: str) -> str:
-    angles = nodes.product(x, step.random_weights_, step.random_offset_)
-    return nodes("Mul", _cos(nodes, angles), float(np.sqrt(2.0 / len(step.random_offset_))))
+@converts(RBFSampler)
+def _rbf_sampler(x: Tensor, step: Any) -> Tensor:
+    angles = x.linear(step.random_weights_, step.random_offset_)
+    return _cos(angles) * float(np.sqrt(2.0 / len(step.random_offset_)))
 
 
-# Columns by themselves.
+# Transformers of columns.
 
 
-def _power_transformer(nodes: Nodes, step: Any, x: str) -> str:
+@converts(PowerTransformer)
+def _power_transformer(x: Tensor, step: Any) -> Tensor:
     apply = _box_cox if step.method == "box-cox" else _yeo_johnson
-    x = apply(nodes, x, np.asarray(step.lambdas_, dtype=float))
-    return (
-        standardised(nodes, x, step._scaler.mean_, step._scaler.scale_) if step.standardize else x
-    )
+    x = apply(x, np.asarray(step.lambdas_, dtype=float))
+    return (x - step._scaler.mean_) / step._scaler.scale_ if step.standardize else x
 
 
-def _yeo_johnson(nodes: Nodes, x: str, powers: Array) -> str:
+def _yeo_johnson(x: Tensor, powers: Array) -> Tensor:
     """Box-Cox of 1 + x above zero, and of 1 - x with the power 2 - lambda, mirrored, below."""
-    above = _box_cox(nodes, nodes("Add", nodes("Max", x, 0.0), 1.0), powers)
-    below = _box_cox(nodes, nodes("Sub", 1.0, nodes("Min", x, 0.0)), 2.0 - powers)
-    return nodes("Sub", above, below)
+    above = _box_cox(x.apply("Max", 0.0) + 1.0, powers)
+    return above - _box_cox(1.0 - x.apply("Min", 0.0), 2.0 - powers)
 
 
-def _box_cox(nodes: Nodes, x: str, powers: Array) -> str:
+def _box_cox(x: Tensor, powers: Array) -> Tensor:
     """(x^power - 1) / power of every column, its logarithm where the power is zero."""
     none = np.abs(powers) < np.finfo(np.float64).eps
     some = np.where(none, 1.0, powers)
-    power = nodes("Div", nodes("Sub", nodes("Pow", x, some), 1.0), some)
+    power = (x**some - 1.0) / some
     if not none.any():
         return power
-    log = nodes("Mul", nodes("Log", x), none.astype(float))
-    return nodes("Add", nodes("Mul", power, 1.0 - none), log)
+    return power * (1.0 - none) + x.apply("Log") * none.astype(float)
 
 
-def _function_transformer(nodes: Nodes, step: Any, x: str) -> str:
+@converts(FunctionTransformer)
+def _function_transformer(x: Tensor, step: Any) -> Tensor:
     if step.func is None:
         return x
     if step.kw_args or step.func not in FUNCTIONS:
-        name = getattr(step.func, "__name__", repr(step.func)) + (
-            " with kw_args" if step.kw_args else ""
-        )
-        known = ", ".join(sorted(own.__name__ for own in FUNCTIONS))
+        name = getattr(step.func, "__name__", repr(step.func))
+        name += " with kw_args" if step.kw_args else ""
+        known = ", ".join(sorted(function.__name__ for function in FUNCTIONS))
         raise ExportError(f"there is no graph for func={name}; use one of numpy's {known}")
     function = FUNCTIONS[step.func]
-    return nodes(function, x) if isinstance(function, str) else str(function(nodes, x))
+    return x.apply(function) if isinstance(function, str) else function(x)
 
 
-def _arcsinh(nodes: Nodes, x: str) -> str:
-    """The inverse of sinh, of which onnxruntime has that of float32 only."""
-    root = nodes("Sqrt", nodes("Add", nodes("Mul", x, x), 1.0))
-    return nodes("Mul", nodes("Sign", x), nodes("Log", nodes("Add", nodes("Abs", x), root)))
-
-
-# Functions of numpy that a FunctionTransformer may have: the name of an operation, or what writes
-# several.
+# Functions of numpy for FunctionTransformer: the name of an operation, or a formula. The inverse of
+# sinh is one since onnxruntime has that of float32 only.
 FUNCTIONS: dict[Any, Any] = {
     np.abs: "Abs",
-    np.arcsinh: _arcsinh,
-    np.cbrt: lambda nodes, x: nodes(
-        "Mul", nodes("Sign", x), nodes("Pow", nodes("Abs", x), 1.0 / 3.0)
+    np.arcsinh: lambda x: (
+        x.apply("Sign") * (x.apply("Abs") + (x * x + 1.0).apply("Sqrt")).apply("Log")
     ),
+    np.cbrt: lambda x: x.apply("Sign") * x.apply("Abs") ** (1.0 / 3.0),
     np.cos: _cos,
     np.exp: "Exp",
-    np.expm1: lambda nodes, x: nodes("Sub", nodes("Exp", x), 1.0),
+    np.expm1: lambda x: x.apply("Exp") - 1.0,
     np.log: "Log",
-    np.log10: lambda nodes, x: nodes("Div", nodes("Log", x), np.log(10.0)),
-    np.log1p: lambda nodes, x: nodes("Log", nodes("Add", x, 1.0)),
-    np.log2: lambda nodes, x: nodes("Div", nodes("Log", x), np.log(2.0)),
+    np.log10: lambda x: x.apply("Log") / np.log(10.0),
+    np.log1p: lambda x: (x + 1.0).apply("Log"),
+    np.log2: lambda x: x.apply("Log") / np.log(2.0),
     np.negative: "Neg",
     np.reciprocal: "Reciprocal",
     np.sin: "Sin",
     np.sqrt: "Sqrt",
-    np.square: lambda nodes, x: nodes("Mul", x, x),
+    np.square: lambda x: x * x,
     np.tanh: "Tanh",
 }
 
 
-def _polynomials(nodes: Nodes, step: Any, x: str) -> str:
+@converts(PolynomialFeatures)
+def _polynomials(x: Tensor, step: Any) -> Tensor:
+    """Products of columns, a column of ones among them."""
     powers = step.powers_  # (m, d)
     d, degree = powers.shape[1], int(powers.sum(axis=1).max())
-    # Products of columns, a column of ones among them.
-    ones = nodes.product(x, np.zeros((d, 1)), np.ones(1))
-    extended = nodes("Concat", x, ones, axis=1)
+    ones = x.linear(np.zeros((d, 1)), np.ones(1))
+    extended = concatenate(x.graph, [x, ones])
     factors = np.full((degree, len(powers)), d)
-    for term, own in enumerate(powers):
-        used = np.repeat(np.arange(d), own)
+    for term, exponents in enumerate(powers):
+        used = np.repeat(np.arange(d), exponents)
         factors[: len(used), term] = used
     product = ones
-    for number, places in enumerate(factors):
-        factor = nodes("Gather", extended, places, axis=1)
-        product = nodes("Mul", product, factor) if number else factor
+    for number, columns in enumerate(factors):
+        product = product * extended.take(columns) if number else extended.take(columns)
     return product
 
 
-def _select(nodes: Nodes, step: Any, x: str) -> str:
-    return nodes("Gather", x, step.get_support(indices=True), axis=1)
+def _pls_features(x: Tensor, step: Any) -> Tensor:
+    """What PLS gives as a transformer; skl2onnx writes its predictions only."""
+    standardised: Tensor = (x - step._x_mean) / step._x_std
+    return standardised.linear(step.x_rotations_)
 
 
-def pls_features(nodes: Nodes, step: Any, x: str) -> str:
-    """What PLS gives as a transformer: skl2onnx writes predictions, whatever comes next."""
-    return nodes.product(standardised(nodes, x, step._x_mean, step._x_std), step.x_rotations_)
+@converts(*SELECTORS)
+def _select(x: Tensor, step: Any) -> Tensor:
+    return x.take(step.get_support(indices=True))
 
 
-# Missing values and categories, of one column a tensor where some of them are text.
+# Missing values and categories, where columns may be text.
 
 
-def _simple_imputer(nodes: Nodes, step: Any, *tensors: str) -> str:
-    """Missing values replaced; a text that is empty is missing, since tensors of text have no other."""
+@converts(SimpleImputer, columns=True)
+def _simple_imputer(x: Rows, step: Any) -> Rows:
+    """Missing values filled; in tensors of text the empty text is the missing value."""
     texts = [isinstance(value, str) for value in step.statistics_]
     if any(texts):
         if not all(texts):
@@ -541,337 +580,229 @@ def _simple_imputer(nodes: Nodes, step: Any, *tensors: str) -> str:
             raise ExportError(
                 "there is no graph for add_indicator with text; use add_indicator=False"
             )
-        columns = [
-            nodes("Where", _empty_texts(nodes, own), np.array([[text]], dtype=object), own)
-            for own, text in zip(_apart(nodes, tensors, len(texts)), step.statistics_, strict=True)
-        ]
-        return nodes("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
-    (x,) = tensors
-    missing, statistics = _missing(nodes, step, x), np.asarray(step.statistics_, dtype=np.float64)
-    kept = (
-        np.arange(len(statistics))
-        if step.keep_empty_features
-        else np.flatnonzero(~np.isnan(statistics))
-    )
-    filled = nodes("Where", missing, np.nan_to_num(statistics)[None], x)
-    filled = nodes("Gather", filled, kept, axis=1)
+        columns = _need_columns(x)
+        filled = dict(columns.filled)
+        for index, value in enumerate(step.statistics_):
+            text = columns.text(index, [value])
+            known = {"keys_strings": [""], "values_int64s": [1], "default_int64": 0}
+            empty = text.apply("LabelEncoder", **known).apply("Equal", [1])
+            filled[int(columns.indices[index])] = empty.apply(
+                "Where", np.array([[value]], dtype=object), text
+            )
+        return Columns(x.graph, columns.indices, filled)
+    rows = x.numbers()
+    missing, statistics = _missing(rows, step), np.asarray(step.statistics_, dtype=np.float64)
+    made = missing.apply("Where", np.nan_to_num(statistics)[None], rows)
+    if step.keep_empty_features or np.isfinite(statistics).all():
+        made.indices = rows.indices
+    else:
+        made = made.take(np.flatnonzero(~np.isnan(statistics)))
     if step.indicator_ is None:
-        return filled
-    marks = nodes("Gather", nodes.double(missing), step.indicator_.features_, axis=1)
-    return nodes("Concat", filled, marks, axis=1)
+        return made
+    marks = missing.double().take(step.indicator_.features_)
+    return concatenate(x.graph, [made, marks])
 
 
-def _missing_indicator(nodes: Nodes, step: Any, x: str) -> str:
-    return nodes("Gather", nodes.double(_missing(nodes, step, x)), step.features_, axis=1)
+@converts(MissingIndicator)
+def _missing_indicator(x: Tensor, step: Any) -> Tensor:
+    return _missing(x, step).double().take(step.features_)
 
 
-def _missing(nodes: Nodes, step: Any, x: str) -> str:
+def _missing(x: Tensor, step: Any) -> Tensor:
     """Which values are missing, as truth values."""
     if isinstance(step.missing_values, float) and np.isnan(step.missing_values):
-        return nodes("IsNaN", x)
+        return x.apply("IsNaN")
     if not isinstance(step.missing_values, int | float | np.number):
         raise ExportError(f"there is no graph for missing_values={step.missing_values!r}; use NaN")
-    return nodes("Equal", x, float(step.missing_values))
+    return x.apply("Equal", float(step.missing_values))
 
 
-def _empty_texts(nodes: Nodes, text: str) -> str:
-    known = {"keys_strings": [""], "values_int64s": [1], "default_int64": 0}
-    return nodes("Equal", nodes("LabelEncoder", text, **known), [1])
+def _need_columns(x: Rows) -> Columns:
+    """The columns of the table that text is read from."""
+    if isinstance(x, Tensor):
+        raise ExportError("it needs text, and gets the numbers of another step")
+    return x
 
 
-def _apart(nodes: Nodes, tensors: Sequence[str], width: int) -> list[str]:
-    """Tensors of one column each, (n, 1)."""
-    if len(tensors) == width:
-        return list(tensors)
-    return [nodes("Gather", tensors[0], [place], axis=1) for place in range(width)]
-
-
-def _one_hot(nodes: Nodes, step: Any, *tensors: str) -> str:
+@converts(OneHotEncoder, columns=True)
+def _one_hot(x: Rows, step: Any) -> Tensor:
     dropped = [None] * len(step.categories_) if step.drop_idx_ is None else step.drop_idx_
     parts = []
-    for place, hits in enumerate(_hits(nodes, step, tensors)):
-        n = len(step.categories_[place])
-        kept = np.flatnonzero(np.arange(n) != (-1 if dropped[place] is None else dropped[place]))
-        hits = _nan_without_hit(nodes, hits) if step.handle_unknown == "error" else hits
-        parts.append(nodes("Gather", hits, kept, axis=1))
-    return nodes("Concat", *parts, axis=1)
+    for hits, drop, categories in zip(_hits(x, step), dropped, step.categories_, strict=True):
+        hits = _nan_without_hit(hits) if step.handle_unknown == "error" else hits
+        kept = np.arange(len(categories))
+        parts.append(hits.take(kept if drop is None else kept[kept != drop]))
+    return concatenate(x.graph, parts)
 
 
-def _ordinal(nodes: Nodes, step: Any, *tensors: str) -> str:
+@converts(OrdinalEncoder, columns=True)
+def _ordinal(x: Rows, step: Any) -> Tensor:
     parts = []
-    for place, hits in enumerate(_hits(nodes, step, tensors)):
-        codes = np.arange(len(step.categories_[place]), dtype=float)[:, None]
+    for hits, categories in zip(_hits(x, step), step.categories_, strict=True):
+        codes = np.arange(len(categories), dtype=float)[:, None]
         if step.handle_unknown == "error" or np.isnan(step.unknown_value):
-            parts.append(nodes.product(_nan_without_hit(nodes, hits), codes))
+            parts.append(_nan_without_hit(hits).linear(codes))
         else:
             # A hit of category j gives the unknown value, plus j less the unknown value.
             unknown = float(step.unknown_value)
-            parts.append(nodes.product(hits, codes - unknown, [unknown]))
-    return nodes("Concat", *parts, axis=1)
+            parts.append(hits.linear(codes - unknown, [unknown]))
+    return concatenate(x.graph, parts)
 
 
-def _hits(nodes: Nodes, step: Any, tensors: Sequence[str]) -> list[str]:
+def _hits(x: Rows, step: Any) -> list[Tensor]:
     """Which of its categories each column holds, as 0 and 1, (n, number of categories) each."""
     if getattr(step, "_infrequent_enabled", False):
         raise ExportError(
-            "there is no graph for infrequent categories; leave out min_frequency and max_categories"
+            "there is no graph for infrequent categories; leave out min_frequency and "
+            "max_categories"
         )
-    found = []
-    for place, column in enumerate(_apart(nodes, tensors, len(step.categories_))):
-        categories = step.categories_[place]
+    made = []
+    for index, categories in enumerate(step.categories_):
         if all(isinstance(value, str) for value in categories):
             known = [str(value) for value in categories]
             numbers = {"values_int64s": list(range(len(known))), "default_int64": -1}
-            code = nodes("LabelEncoder", column, keys_strings=known, **numbers)
-            equal = nodes("Equal", code, np.arange(len(known)))
+            text = _need_columns(x).text(index, known)
+            code = text.apply("LabelEncoder", keys_strings=known, **numbers)
+            equal = code.apply("Equal", np.arange(len(known)))
         elif all(
             isinstance(value, int | float | np.number) and value == value for value in categories
         ):
             # In float32, in which 0.1 of the table and 0.1 of the model are the same.
-            single = nodes("Cast", column, to=TensorProto.FLOAT)
-            equal = nodes("Equal", single, categories.astype(np.float32))
+            column = x.take([index]).numbers().single()
+            equal = column.apply("Equal", categories.astype(np.float32))
         else:
             raise ExportError(
-                f"column {place} has missing values, or both texts and numbers, as categories; fill them "
-                f"first, with SimpleImputer(strategy='constant', fill_value='missing')"
+                f"column {index} has missing values, or both texts and numbers, as categories; "
+                f"fill them first, with SimpleImputer(strategy='constant', fill_value='missing')"
             )
-        found.append(nodes.double(equal))
-    return found
+        made.append(equal.double())
+    return made
 
 
-def _nan_without_hit(nodes: Nodes, hits: str) -> str:
+def _nan_without_hit(hits: Tensor) -> Tensor:
     """NaN in rows without any hit: what `transform` refuses must not become a number."""
-    count = nodes.row_sums(hits)
-    # 0 / 0 where there is none, else 1.
-    return nodes("Mul", hits, nodes("Div", count, count))
+    count = hits.row_sums()
+    # 0 / 0 without a hit, else 1.
+    return hits * (count / count)
 
 
 # Models.
 
 
-class InnerMap(NamedTuple):
-    """A map inside a model, and the columns that it takes; None for all."""
-
-    name: str
-    map: Any
-    columns: NDArray[Any] | None
+def _linear(x: Tensor, coef: Any, intercept: Any) -> Tensor:
+    W = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
+    offset = np.asarray(intercept, dtype=float).reshape(-1)
+    return x.linear(W, np.broadcast_to(offset, W.shape[1]))
 
 
-class FittedParts(NamedTuple):
-    """What is read of fitted entangled estimators."""
-
-    feature_map: Any
-    coef: Array
-    intercept: Array
-    target_transform: Any
-
-
-def fitted_parts(model: Any) -> FittedParts:
-    """What is read of fitted entangled estimators; rows that came by partial_fit are solved for first."""
+@converts(EntangledKernelRidge, EntangledKernelRidgeCV, columns=True)
+def _entangled(x: Rows, model: Any) -> Tensor:
+    """Entangled models are linear in their features; after partial_fit they are solved first."""
     if hasattr(model, "solve"):
         model.solve()
-    return FittedParts(model.feature_map_, model.coef_, model.intercept_, model.target_transform_)
-
-
-class KernelPart(NamedTuple):
-    """What one kernel adds in a model of several."""
-
-    name: str
-    kernel: Any
-    columns: NDArray[Any]
-    coef: Array
-    offset: Array | None
-
-    @property
-    def is_map(self) -> bool:
-        """Whether the kernel is the inner product of what a transformer gives."""
-        return hasattr(self.kernel, "transform")
-
-
-def kernel_parts(model: Any) -> list[KernelPart]:
-    """What is read of fitted sums of kernels and of views."""
-    views = isinstance(model, MultiViewKernelRidge)
-    names = model.view_names_ if views else model.kernel_names_
-    offsets = model._offsets if views else [None] * len(names)
-    parts = zip(names, model._fitted, model._columns, model._coefs, offsets, strict=True)
-    return [KernelPart(*part) for part in parts]
-
-
-def inner_maps(model: Any) -> list[InnerMap]:
-    """The feature maps inside a model of this package, in the order in which its converter gets them."""
-    if isinstance(model, EntangledKernelRidge | EntangledKernelRidgeCV):
-        feature_map = fitted_parts(model).feature_map
-        return [] if feature_map is None else [InnerMap("feature_map_", feature_map, None)]
-    if isinstance(model, OperatorFourierRidge):
-        return [InnerMap("features_", model.features_, None)]
-    if isinstance(model, MultipleKernelRidge | MultiViewKernelRidge):
-        return [InnerMap(p.name, p.kernel, p.columns) for p in kernel_parts(model) if p.is_map]
-    if isinstance(model, OperatorValuedKernelRidge):
-        return [
-            InnerMap("feature_map", own, None)
-            for own in _kernel_maps(model.kernel_)
-            if own is not None
-        ]
-    return []
-
-
-def _kernel_maps(kernel: Any) -> list[Any]:
-    """Feature maps of a kernel, each once."""
-    maps = [getattr(kernel, "feature_map", None)]
-    for part in (getattr(kernel, "kernel", None), *getattr(kernel, "kernels", ())):
-        maps += [] if part is None or isinstance(part, str) else _kernel_maps(part)
-    return list({id(own): own for own in maps}.values())
-
-
-def _linear(nodes: Nodes, x: str, coef: Any, intercept: Any) -> str:
-    W = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
-    return nodes.product(
-        x, W, np.broadcast_to(np.asarray(intercept, dtype=float).reshape(-1), W.shape[1])
-    )
-
-
-def _entangled(nodes: Nodes, model: Any, x: str = "") -> str:
-    parts = fitted_parts(model)
-    values = _linear(nodes, nodes.features(parts.feature_map, x), parts.coef, parts.intercept)
-    if parts.target_transform is None:
+    features = _features(x, model.feature_map_, "feature_map_")
+    values = _linear(features, model.coef_, model.intercept_)
+    if model.target_transform_ is None:
         return values
-    kinds = getattr(parts.target_transform, "kinds", None)
+    kinds = getattr(model.target_transform_, "kinds", None)
     if kinds is None:
-        kind = type(parts.target_transform.transformer).__name__
+        kind = type(model.target_transform_.transformer).__name__
         raise ExportError(
             f"its targets are transformed by {kind}; 'log', 'log1p' and None can be exported"
         )
-    powers = nodes("Exp", values)
-    for kind, undone in (("log", powers), ("log1p", nodes("Max", nodes("Sub", powers, 1.0), 0.0))):
-        chosen = np.array([[float(own == kind) for own in kinds]])
+    powers = values.apply("Exp")
+    for kind, undone in (("log", powers), ("log1p", (powers - 1.0).apply("Max", 0.0))):
+        chosen = np.array([[target_kind == kind for target_kind in kinds]], dtype=float)
         if chosen.any():
-            values = nodes("Where", nodes("Greater", chosen, 0.5), undone, values)
+            values = x.graph("Greater", chosen, 0.5).apply("Where", undone, values)
     return values
 
 
-def _operator_fourier(nodes: Nodes, model: Any) -> str:
-    return _linear(nodes, nodes.features(model.features_), model.coef_, model.intercept_)
+@converts(OperatorFourierRidge, columns=True)
+def _operator_fourier(x: Rows, model: Any) -> Tensor:
+    return _linear(_features(x, model.features_, "features_"), model.coef_, model.intercept_)
 
 
-def _output_kernel(nodes: Nodes, model: Any, x: str) -> str:
+@converts(OutputKernelRidge, OutputKernelRidgeCV)
+def _output_kernel(x: Tensor, model: Any) -> Tensor:
     params = {"gamma": model.gamma, **(model.kernel_params or {})}
     coef = model.dual_coef_.reshape(len(model.dual_coef_), -1) @ model.output_kernel_  # (n, p)
-    return _linear(
-        nodes, gram(nodes, model.kernel, x, model.X_fit_, params), coef.T, model.intercept_
-    )
+    return _linear(gram(x, model.kernel, model.X_fit_, params), coef.T, model.intercept_)
 
 
-def _kernel_sum(nodes: Nodes, model: Any, x: str) -> str:
-    """Sums of kernels; a view that a row lacks, all of whose columns are NaN, adds nothing."""
-    views, total = isinstance(model, MultiViewKernelRidge), ""
-    for part in kernel_parts(model):
-        own = nodes("Gather", x, part.columns, axis=1)
-        if part.is_map or part.kernel == "linear":
-            values = nodes.product(
-                nodes.features(part.kernel if part.is_map else None, own), part.coef
-            )
+@converts(MultipleKernelRidge, MultiViewKernelRidge)
+def _kernel_sum(x: Tensor, model: Any) -> Tensor:
+    """Sums of kernels; a view whose columns are all NaN in a row adds nothing to that row."""
+    views = isinstance(model, MultiViewKernelRidge)
+    names = model.view_names_ if views else model.kernel_names_
+    offsets = model._offsets if views else [None] * len(names)
+    parts, p = [], len(model.intercept_)
+    for name, kernel, columns, coef, offset in zip(
+        names, model._fitted, model._columns, model._coefs, offsets, strict=True
+    ):
+        part = x.take(columns)
+        if hasattr(kernel, "transform"):
+            values = _features(part, kernel, name).linear(coef)
+        elif kernel == "linear":
+            values = part.linear(coef)
         else:
-            Z = model.X_fit_[:, part.columns]
-            Z = Z[~np.isnan(Z).all(axis=1)] if views else Z
-            values = nodes.product(gram(nodes, part.kernel, own, Z), part.coef)
+            Z = model.X_fit_[:, columns]
+            values = gram(part, kernel, Z[~np.isnan(Z).all(axis=1)] if views else Z).linear(coef)
         if views:
-            values = nodes(
-                "Add", values, np.broadcast_to(np.asarray(part.offset), (1, len(model.intercept_)))
+            known = (1.0 - part.apply("IsNaN").double()).row_sums().apply("Greater", 0.5)
+            values = known.apply(
+                "Where", values + np.broadcast_to(offset, (1, p)), np.zeros((1, 1))
             )
-            here = nodes.row_sums(nodes("Sub", 1.0, nodes.double(nodes("IsNaN", own))))
-            values = nodes("Where", nodes("Greater", here, 0.5), values, np.zeros((1, 1)))
-        total = nodes("Add", total, values) if total else values
-    return nodes("Add", total, np.asarray(model.intercept_, dtype=float).reshape(-1))
+        parts.append(values)
+    return _sum(parts) + np.asarray(model.intercept_, dtype=float).reshape(-1)
 
 
-def _operator_valued(nodes: Nodes, model: Any, x: str) -> str:
+def _sum(parts: Sequence[Tensor]) -> Tensor:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+@converts(OperatorValuedKernelRidge)
+def _operator_valued(x: Tensor, model: Any) -> Tensor:
     C = model.dual_coef_.reshape(len(model.X_fit_), model.kernel_.n_outputs)  # (n, p)
-    values = _operator_kernel(nodes, model.kernel_, x, model.X_fit_, C)
-    return nodes("Add", values, np.asarray(model.intercept_, dtype=float).reshape(-1))
+    values = _operator_kernel(x, model.kernel_, model.X_fit_, C)
+    return values + np.asarray(model.intercept_, dtype=float).reshape(-1)
 
 
-def _operator_kernel(nodes: Nodes, kernel: Any, x: str, Z: Array, C: Array) -> str:
+def _operator_kernel(x: Tensor, kernel: Any, Z: Array, C: Array) -> Tensor:
     """The sums sum_j K(x, z_j) c_j over constant rows Z (m, d) with coefficients C (m, p)."""
     if type(kernel) is SeparableKernel:
         # K(x, z) = k(x, z) T with a symmetric T.
-        return nodes.product(gram(nodes, kernel.kernel, x, Z, kernel.params), C @ kernel.T)
+        return gram(x, kernel.kernel, Z, kernel.params).linear(C @ kernel.T)
     if type(kernel) is SumKernel:
-        total = ""
-        for weight, own in zip(kernel.weights, kernel.kernels, strict=True):
-            part = _operator_kernel(nodes, own, x, Z, weight * C)
-            total = nodes("Add", total, part) if total else part
-        return total
+        parts = zip(kernel.kernels, kernel.weights, strict=True)
+        return _sum([_operator_kernel(x, inner, Z, weight * C) for inner, weight in parts])
     if type(kernel) is KrausKernel:
         # sum_i M_i phi(x) s_i, s_i = sum_j <M_i phi(z_j), c_j>, is linear in phi(x).
         Psi = Z if kernel.feature_map is None else np.asarray(kernel.feature_map.transform(Z))
         shares = np.einsum("ipm,jm,jp->i", kernel.kraus, Psi, C, optimize=True)
         W = np.einsum("i,ipm->mp", shares, kernel.kraus)
         W = W if kernel.metric is None else W + kernel.metric @ Psi.T @ C
-        return nodes.product(nodes.features(kernel.feature_map, x), W)
+        return _features(x, kernel.feature_map).linear(W)
     raise ExportError(f"there is no graph for the kernel {type(kernel).__name__}")
 
 
-def _kernel_ridge(nodes: Nodes, model: Any, x: str) -> str:
-    params = {name: getattr(model, name) for name in ("gamma", "degree", "coef0")} | (
-        model.kernel_params or {}
-    )
+@converts(KernelRidge)
+def _kernel_ridge(x: Tensor, model: Any) -> Tensor:
+    params = {name: getattr(model, name) for name in SETTINGS} | (model.kernel_params or {})
     dual = model.dual_coef_.reshape(len(model.dual_coef_), -1)  # (n, p)
-    return nodes.product(gram(nodes, model.kernel, x, model.X_fit_, params), dual)
+    return gram(x, model.kernel, model.X_fit_, params).linear(dual)
 
 
-def _gaussian_process(nodes: Nodes, model: Any, x: str) -> str:
+@converts(GaussianProcessRegressor)
+def _gaussian_process(x: Tensor, model: Any) -> Tensor:
     right = model.alpha_.reshape(len(model.alpha_), -1) * model._y_train_std  # (n, p)
-    mean = np.broadcast_to(np.asarray(model._y_train_mean, dtype=float), right.shape[1])
-    return nodes.product(gram(nodes, model.kernel_, x, model.X_train_), right, mean)
+    return _linear(gram(x, model.kernel_, model.X_train_), right.T, model._y_train_mean)
 
 
-def _dummy(nodes: Nodes, model: Any, x: str) -> str:
+@converts(DummyRegressor)
+def _dummy(x: Tensor, model: Any) -> Tensor:
     constant = np.asarray(model.constant_, dtype=float).reshape(-1)
-    return nodes.product(x, np.zeros((model.n_features_in_, len(constant))), constant)
-
-
-SELECTORS = (
-    "GenericUnivariateSelect",
-    "RFE",
-    "RFECV",
-    "SelectFdr",
-    "SelectFpr",
-    "SelectFromModel",
-    "SelectFwe",
-    "SelectKBest",
-    "SelectPercentile",
-    "SequentialFeatureSelector",
-    "VarianceThreshold",
-)
-#: Models of this package, by their exact type.
-MODELS: dict[type, Callable[..., str]] = {
-    EntangledKernelRidge: _entangled,
-    EntangledKernelRidgeCV: _entangled,
-    OutputKernelRidge: _output_kernel,
-    OutputKernelRidgeCV: _output_kernel,
-    MultipleKernelRidge: _kernel_sum,
-    MultiViewKernelRidge: _kernel_sum,
-    OperatorFourierRidge: _operator_fourier,
-    OperatorValuedKernelRidge: _operator_valued,
-}
-#: Steps that are written here, by their exact type.
-STEPS: dict[type, Callable[..., str]] = {
-    ColumnWidthFeatures: _kernel_features,
-    EvidenceFeatures: _kernel_features,
-    ForestFeatures: _forest_features,
-    OperatorFourierFeatures: _operator_fourier_features,
-    TargetProcessFeatures: _target_processes,
-    Nystroem: _nystroem,
-    RBFSampler: _rbf_sampler,
-    FunctionTransformer: _function_transformer,
-    MissingIndicator: _missing_indicator,
-    OneHotEncoder: _one_hot,
-    OrdinalEncoder: _ordinal,
-    PolynomialFeatures: _polynomials,
-    PowerTransformer: _power_transformer,
-    SimpleImputer: _simple_imputer,
-    **dict.fromkeys((getattr(feature_selection, name) for name in SELECTORS), _select),
-    DummyRegressor: _dummy,
-    GaussianProcessRegressor: _gaussian_process,
-    KernelRidge: _kernel_ridge,
-}
+    return x.linear(np.zeros((model.n_features_in_, len(constant))), constant)

@@ -6,16 +6,9 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.multioutput import MultiOutputRegressor
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import NoveltyWarning
@@ -33,17 +26,24 @@ __all__ = [
     "run_onnx",
 ]
 
-OUTPUT = "prediction"
-# Predictions whose deviation is a smaller share of their size are all the same but for rounding.
+# Predictions whose deviation is a smaller share of their size are constant but for rounding.
 SAME = 1e-12
 
 
 class ExportError(ValueError):
-    """A model, or a step of one, that cannot be written as a graph."""
+    """A model, or a step of one, that cannot be written as a graph.
+
+    Attributes
+    ----------
+    names_step : bool
+        Whether the message names the step.
+    """
+
+    names_step = False
 
 
 class ExportedModel(NamedTuple):
-    """What an ONNX file takes and gives.
+    """Inputs and outputs of an ONNX file.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class ExportedModel(NamedTuple):
         Name of the output, (rows, targets).
     targets : list of str
     sample : dict of ndarray
-        Rows like those of training, as far as the model tells: inputs to try the file with.
+        Inputs for a trial, simulated like the training rows as far as the model knows these.
     """
 
     inputs: dict[str, str]
@@ -78,7 +78,7 @@ def export_onnx(
     path : path
         Replaced only once the new file is complete and on the disk.
     dtype : {"float32", "float64"}, default="float32"
-        Numbers that go in and come out. In between the graph computes with doubles.
+        Of inputs and outputs. In between the graph computes with doubles.
 
     Returns
     -------
@@ -88,15 +88,15 @@ def export_onnx(
     Raises
     ------
     ExportError
-        Where a step cannot be written; the sentence names it.
+        If a step cannot be written; the message names the step.
 
     Notes
     -----
-    A table of numbers is one input ``X``, (rows, columns). Where the model encodes text, or drops
-    columns, every column that it uses is an input for itself, (rows, 1), with the name of the
-    column. The output is always (rows, targets).
+    A table of numbers is one input ``X``, (rows, columns). If the model encodes text, or drops
+    columns, each column that it uses is one input, (rows, 1), with the name of the column. The
+    output is always (rows, targets).
 
-    What `predict` refuses, such as NaN or a text that the encoder does not take, comes out as NaN.
+    For rows that `predict` refuses, with NaN or a text unknown to the encoder, the output is NaN.
     The file holds the names of the columns and targets and the version of this package; the same
     model gives the same bytes.
 
@@ -120,177 +120,85 @@ def export_onnx(
             f"model must be a fitted regressor with predict, got {type(model).__name__}"
         )
     check_is_fitted(model)
-    writer = _writer()
-    table = Table.read_by(model)
-    inputs = table.inputs(dtype)
-    output = OUTPUT + "_" * (OUTPUT in inputs)
-    places = sorted(table.used) if table.apart else None
-    proto = writer.convert_model(model, inputs, places, output, dtype)
-    names, n_targets = getattr(model, "target_names_", None), _n_targets(model, proto)
-    targets = (
-        [f"output{i}" for i in range(n_targets)] if names is None else [str(name) for name in names]
+    onnx_converters = _converters()
+    graph, output, proto = onnx_converters.write_model(model, column_names(model), dtype)
+    targets = getattr(model, "target_names_", None)
+    if targets is None:
+        targets = [f"output{i}" for i in range(_n_targets(proto))]
+    columns = [graph.columns[index] for index in graph.used] if graph.is_split else graph.columns
+    made = ExportedModel(
+        graph.inputs(dtype), columns, output, [str(name) for name in targets], _sample(graph, dtype)
     )
-    _describe(proto, type(model).__name__, table.columns(), targets)
+    _describe(proto, type(model).__name__, made)
     with atomic_write(path, "wb") as file:
         file.write(proto.SerializeToString(deterministic=True))
-    return ExportedModel(inputs, table.columns(), output, targets, table.sample(dtype))
+    return made
 
 
 def register_converters() -> None:
-    """Tell skl2onnx of the maps and models of this package, for pipelines that are converted with it.
+    """Tell skl2onnx of the maps and models of this package, for its own conversion of pipelines.
 
     `export_onnx` needs no such call. Steps that skl2onnx knows keep its converters; only those that
     it lacks are added, such as `Nystroem`.
     """
-    _writer().register_converters()
+    _converters().register_converters()
 
 
-def _writer() -> Any:
+def column_names(model: Any) -> list[str]:
+    """Names of the columns that a model takes, x0, x1, ... if it was fitted without names."""
+    given = getattr(model, "feature_names_in_", None)
+    return [f"x{i}" for i in range(int(model.n_features_in_))] if given is None else [*given]
+
+
+def _converters() -> Any:
     """The module that writes graphs."""
     try:
         import onnx  # noqa: F401
         import skl2onnx  # noqa: F401
 
-        from . import onnx_writer
+        from . import onnx_converters
     except ImportError as error:
         raise ImportError(
             'models are exported with skl2onnx: pip install "entangled-kernels[onnx]"'
         ) from error
-    return onnx_writer
+    return onnx_converters
 
 
-def _n_targets(model: Any, proto: Any) -> int:
-    """Number of columns of the predictions, by what the graph shows, or else what the model knows."""
+def _n_targets(proto: Any) -> int:
+    """Number of columns of the predictions."""
     from onnx.shape_inference import infer_shapes
 
-    while hasattr(model, "best_estimator_") or hasattr(model, "steps"):
-        model = model.best_estimator_ if hasattr(model, "best_estimator_") else model.steps[-1][1]
     shape = infer_shapes(proto).graph.output[0].type.tensor_type.shape.dim
-    return int((shape[1].dim_value if len(shape) == 2 else 0) or getattr(model, "n_outputs_", 1))
+    return int((shape[1].dim_value if len(shape) == 2 else 0) or 1)
 
 
-def _describe(proto: Any, estimator: str, columns: list[str], targets: list[str]) -> None:
-    """Names of columns and targets, in the metadata of the file."""
+def _describe(proto: Any, estimator: str, made: ExportedModel) -> None:
+    """Add names of columns and targets to the metadata, and check the model."""
     from onnx.checker import check_model
     from onnx.helper import set_model_props
 
-    for value in (*proto.graph.input, *proto.graph.output):
-        value.type.tensor_type.shape.dim[0].dim_param = "rows"
-    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = len(targets)
+    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = len(made.targets)
     proto.producer_name = "entangled-kernels"
     proto.producer_version = software_versions().get("entangled-kernels", "")
-    facts = {"estimator": estimator, "targets": targets, "columns": columns}
+    facts = {"estimator": estimator, "targets": made.targets, "columns": made.columns}
     set_model_props(proto, {name: json.dumps(value) for name, value in facts.items()})
     check_model(proto)
 
 
-# The table that a model takes.
-
-
-@dataclass
-class Table:
-    """What a model reads of a table: which columns, which of them are text, and what they are like.
-
-    Attributes
-    ----------
-    names : list of str
-    used : set of int
-    texts : dict of int to list of str
-        Texts that encoders know, by column.
-    centre, scale : ndarray of shape (columns,)
-        What columns of numbers were like in training, as far as it is known: else 0 and 1.
-    """
-
-    names: list[str]
-    centre: Array
-    scale: Array
-    used: set[int] = field(default_factory=set)
-    texts: dict[int, list[str]] = field(default_factory=dict)
-
-    @classmethod
-    def read_by(cls, model: Any) -> Table:
-        """The table that a model takes."""
-        given, d = getattr(model, "feature_names_in_", None), int(model.n_features_in_)
-        names = (
-            [f"x{place}" for place in range(d)] if given is None else [str(name) for name in given]
-        )
-        table = cls(names, np.zeros(d), np.ones(d))
-        if table._read(model, np.arange(d)):
-            table.used.update(range(d))
-        return table
-
-    @property
-    def apart(self) -> bool:
-        """Whether every column is an input for itself."""
-        return bool(self.texts) or len(self.used) < len(self.names)
-
-    def columns(self) -> list[str]:
-        """Names of the columns that the inputs hold, in their order."""
-        return [self.names[place] for place in sorted(self.used)] if self.apart else self.names
-
-    def inputs(self, dtype: str) -> dict[str, str]:
-        """Names of the inputs with their kinds."""
-        if not self.apart:
-            return {"X": dtype}
-        return {self.names[i]: "text" if i in self.texts else dtype for i in sorted(self.used)}
-
-    def sample(self, dtype: str, n: int = 100) -> dict[str, Any]:
-        """Rows like those of training: normal numbers of the centre and scale that are known, known texts."""
-        rng = np.random.default_rng(0)
-        numbers = (self.centre + self.scale * rng.normal(size=(n, len(self.names)))).astype(dtype)
-        if not self.apart:
-            return {"X": numbers}
-        sample: dict[str, Any] = {}
-        for place in sorted(self.used):
-            known = np.array(sorted(set(self.texts.get(place, []))) or [""], dtype=object)
-            texts = known[rng.integers(len(known), size=(n, 1))]
-            sample[self.names[place]] = texts if place in self.texts else numbers[:, [place]]
-        return sample
-
-    def _read(self, step: Any, columns: NDArray[Any]) -> bool:
-        """Note what a step reads; whether it leaves the columns as they are for a next step."""
-        if step is None or isinstance(step, str):
-            return True
-        if isinstance(step, Pipeline):
-            return all(self._read(part, columns) for _, part in step.steps)
-        if isinstance(step, FeatureUnion | ColumnTransformer):
-            union = isinstance(step, FeatureUnion)
-            for name, part in (
-                step.transformer_list if union else [own[:2] for own in step.transformers_]
-            ):
-                own = columns if union else columns[step._transformer_to_input_indices[name]]
-                if not (isinstance(part, str) and part == "drop") and self._read(part, own):
-                    self.used.update(own.tolist())
-            return False
-        inner = [getattr(step, "best_estimator_", None)] if hasattr(step, "best_estimator_") else []
-        inner += list(step.estimators_) if isinstance(step, MultiOutputRegressor) else []
-        inner += [own.map for own in _writer().inner_maps(step) if own.columns is None]
-        if inner:
-            # A list, since every part reads.
-            return any([self._read(part, columns) for part in inner])  # noqa: C419
-        self.used.update(columns.tolist())
-        known = getattr(step, "categories_", None)
-        if isinstance(step, SimpleImputer):
-            known = [[value] for value in step.statistics_]
-        if isinstance(step, OneHotEncoder | OrdinalEncoder | SimpleImputer):
-            for column, values in zip(columns.tolist(), known or [], strict=True):
-                if len(values) and all(isinstance(value, str) for value in values):
-                    self.texts.setdefault(column, []).extend(map(str, values))
-        for centre, scale in SPREADS:
-            values = getattr(step, centre, None), getattr(step, scale, None)
-            if all(isinstance(own, np.ndarray) and own.shape == columns.shape for own in values):
-                self.centre[columns], self.scale[columns] = values
-                break
-        return isinstance(step, SimpleImputer)
-
-
-# Attributes of fitted steps that tell the centre and the scale of columns.
-SPREADS = (
-    ("column_mean_", "column_scale_"),
-    ("mean_", "scale_"),
-    ("center_", "scale_"),
-    ("data_min_", "data_range_"),
-)
+def _sample(graph: Any, dtype: str, n: int = 100) -> dict[str, Any]:
+    """Rows like those of training: normal numbers of the known centre and scale, known texts."""
+    rng = np.random.default_rng(0)
+    numbers = graph.centre + graph.scale * rng.normal(size=(n, len(graph.columns)))
+    if not graph.is_split:
+        return {"X": numbers.astype(dtype)}
+    sample: dict[str, Any] = {}
+    for index in graph.used:
+        if index in graph.texts:
+            known = np.array(sorted(set(graph.texts[index])), dtype=object)
+            sample[graph.columns[index]] = known[rng.integers(len(known), size=(n, 1))]
+        else:
+            sample[graph.columns[index]] = numbers[:, [index]].astype(dtype)
+    return sample
 
 
 # Files that are run.
@@ -311,7 +219,7 @@ def run_onnx(path: str | os.PathLike[str], X: Any) -> Array:
 
 
 def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
-    """Largest difference between an ONNX file and `predict`, in units of the deviation of each target.
+    """Largest difference between an ONNX file and `predict`, in deviations of each target.
 
     Parameters
     ----------
@@ -319,69 +227,66 @@ def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
     path : path
         File that `export_onnx` wrote of it.
     X : array-like or data frame of shape (n, d), or mapping from names of inputs to arrays
-        Rows to compare on. Both get the numbers as the file takes them, rounded to float32 where it
-        does.
+        Rows to compare on. The model gets the numbers of the file, rounded to float32 if it takes
+        float32.
 
     Notes
     -----
-    The deviation is that of the predictions over the rows; where these are all the same, the
-    difference is relative to their size.
+    The deviation is that of the predictions over the rows; for constant predictions the difference
+    is relative to their size.
     """
     session = _session(path)
     feed = dict(X) if isinstance(X, Mapping) else _feed(session, X)
-    found = np.asarray(session.run(None, feed)[0], dtype=np.float64)
+    computed = np.asarray(session.run(None, feed)[0], dtype=np.float64)
     with warnings.catch_warnings():
-        # The rows of a sample may lie outside of the training range; only the difference matters
-        # here.
+        # Rows of a sample may be outside of the training range.
         warnings.simplefilter("ignore", NoveltyWarning)
-        wanted = np.asarray(model.predict(_rows(model, feed, X)), dtype=np.float64).reshape(
-            found.shape
+        expected = np.asarray(model.predict(_rows(model, feed, X)), dtype=np.float64).reshape(
+            computed.shape
         )
-    deviation, size = wanted.std(axis=0), np.abs(wanted).max(axis=0)
+    deviation, size = expected.std(axis=0), np.abs(expected).max(axis=0)
     unit = np.where(deviation > SAME * size, deviation, np.where(size > 0.0, size, 1.0))
-    return float(np.max(np.abs(found - wanted) / unit))
+    return float(np.max(np.abs(computed - expected) / unit))
 
 
 def _feed(session: Any, X: Any) -> dict[str, Any]:
     """The columns of a table as inputs of a session."""
     types = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}
     inputs = session.get_inputs()
-    if [own.name for own in inputs] == ["X"] and inputs[0].shape[1] != 1:
+    if [entry.name for entry in inputs] == ["X"] and inputs[0].shape[1] != 1:
         return {"X": np.asarray(X, dtype=types[inputs[0].type])}
     feed = {}
-    for own in inputs:
-        # Columns without names are x0, x1, ...
-        named = hasattr(X, "columns") and own.name in X.columns
-        place = 0 if own.name == "X" else int(own.name[1:]) if not named else None
-        column = X[own.name] if named else np.asarray(X, dtype=object)[:, place]
+    for entry in inputs:
+        # Columns without names are called x0, x1 and so on.
+        named = hasattr(X, "columns") and entry.name in X.columns
+        index = 0 if entry.name == "X" else int(entry.name[1:]) if not named else None
+        column = X[entry.name] if named else np.asarray(X, dtype=object)[:, index]
         values = np.array(column, dtype=object).reshape(-1, 1)  # (n, 1)
-        if own.type == "tensor(string)":
-            # Tensors of text have no missing values but the empty text.
+        if entry.type == "tensor(string)":
+            # In tensors of text the empty text is the missing value.
             values[[value is None or value != value for value in values[:, 0]]] = ""
-        feed[own.name] = values.astype(types[own.type])
+        feed[entry.name] = values.astype(types[entry.type])
     return feed
 
 
 def _rows(model: Any, feed: Mapping[str, Any], table: Any = None) -> Any:
-    """The inputs of a session as the table that the model takes, numbers as doubles.
+    """The inputs of a session as a table for the model, with numbers as doubles.
 
-    Text is that of the data frame ``table`` where it is one: an empty text of a session may be a
+    Text is from ``table`` if that is a data frame, since an empty text of the session may be a
     missing value or an empty text.
     """
     given = getattr(model, "feature_names_in_", None)
     if list(feed) == ["X"] and feed["X"].dtype != object:
         X = feed["X"].astype(np.float64)
     else:
-        names = (
-            [f"x{place}" for place in range(model.n_features_in_)] if given is None else list(given)
-        )
+        names = column_names(model)
         X = np.full((len(next(iter(feed.values()))), len(names)), np.nan, dtype=object)
         for name, values in feed.items():
-            own = values if values.dtype == object else values.astype(np.float64)
-            if own.dtype == object and hasattr(table, "columns") and name in table.columns:
+            column = values if values.dtype == object else values.astype(np.float64)
+            if column.dtype == object and hasattr(table, "columns") and name in table.columns:
                 X[:, names.index(name)] = np.asarray(table[name], dtype=object)
             else:
-                X[:, names.index(name)] = np.where(own == "", np.nan, own)[:, 0]
+                X[:, names.index(name)] = np.where(column == "", np.nan, column)[:, 0]
     if given is None:
         return X
     import pandas as pd

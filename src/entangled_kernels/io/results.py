@@ -1,4 +1,4 @@
-"""Results of an experiment: tidy records with what is needed to repeat them, kept as JSON and CSV."""
+"""Results of an experiment: records, and what is needed to repeat them, as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ FORMAT = 1
 
 @dataclass
 class ExperimentResults:
-    """What an experiment gave.
+    """Results of an experiment.
 
     Attributes
     ----------
     name : str
-        Of the experiment; files are called after it.
+        Of the experiment, and of its files.
     title : str
     records : list of dict
-        One entry per setting, method and split: ``method``, ``split``, the setting (``n``, ``p``,
-        ``rank``, ``task``), the metrics (``nmse``, ``ni``) and ``fit_seconds``; plain strings and
-        numbers only.
+        One for each setting, method and split: ``method``, ``split``, the setting (``n``, ``p``,
+        ``rank``, ``task``), the metrics (``nmse``, ``ni``) and ``fit_seconds``; only strings and
+        numbers.
     paper : list of dict
-        The published figures for the same settings, in the same keys without ``split``.
+        The published numbers for the same settings, with the same keys except ``split``.
     meta : dict
-        Protocol, seed, software versions and whatever else is needed to repeat the run.
+        What is needed to repeat the run: protocol, seed, versions of the software and so on.
     arrays : dict of ndarray
-        What does not fit a table, such as a kernel matrix.
+        Results that are not records, such as a kernel matrix.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ExperimentResults:
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write ``NAME.json`` and ``NAME.csv``, and ``NAME.npz`` when there are arrays; the paths written."""
+        """Write ``NAME.json``, ``NAME.csv`` and, for arrays, ``NAME.npz``; returns the paths."""
         base = Path(folder) / self.name
         paths = [base.with_suffix(".json"), base.with_suffix(".csv")]
         content = {
@@ -78,7 +78,7 @@ class ExperimentResults:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ExperimentResults:
-        """Read what `save` wrote; ``path`` is the JSON file."""
+        """Read the files that `save` wrote; ``path`` is that of the JSON file."""
         path = Path(path)
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -91,15 +91,15 @@ class ExperimentResults:
         return cls(**parts, arrays=arrays)
 
     def array(self, name: str) -> NDArray[Any]:
-        """One of the arrays; the error says which there are."""
+        """An array by its name; an unknown name raises an error that lists the names."""
         if name not in self.arrays:
             raise ValueError(f"results have no array {name!r}; they have {sorted(self.arrays)}")
         return self.arrays[name]
 
     def summary(self, metric: str = "nmse", by: Sequence[str] = ("n", "method")) -> list[Record]:
-        """Mean, standard deviation, count and the paper's figure (None without one) for each combination.
+        """Mean, standard deviation, count and the paper's number (or None) for each combination.
 
-        Records without the metric are left out; combinations come in the order of their first
+        Records without the metric are left out; combinations are in the order of their first
         record.
         """
         values: dict[tuple[Any, ...], list[float]] = {}

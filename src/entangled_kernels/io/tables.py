@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV, Parquet, Arrow and NPZ, read with checks and written whole or not at all.
+"""Tables in files: CSV, TSV, Parquet, Arrow and NPZ, with errors that name the wrong cell.
 
 Needs pandas and pyarrow: ``pip install "entangled-kernels[data]"``.
 """
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class TableError(ValueError):
-    """A table that cannot be used: the message names the file and, where there is one, row and column.
+    """A table that cannot be used; the message names the file, and the row and column if known.
 
     Rows are counted from 1, the header not included.
 
@@ -63,13 +63,13 @@ class TableError(ValueError):
         column: str | None = None,
     ) -> None:
         self.path, self.row, self.column = os.fspath(path), row, column
-        place = [] if row is None else [f"row {row}"]
-        place += [] if column is None else [f"column '{column}'"]
-        super().__init__(": ".join([self.path, *([", ".join(place)] if place else []), problem]))
+        where = [] if row is None else [f"row {row}"]
+        where += [] if column is None else [f"column '{column}'"]
+        super().__init__(": ".join([self.path, *([", ".join(where)] if where else []), problem]))
 
 
 def counted(number: int, thing: str) -> str:
-    """A number and its thing, which gets an s unless it is one.
+    """A number with a noun, in the plural unless the number is 1.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def quoted(names: Sequence[str], conjunction: str = "and", *, most: int = 5) -> str:
-    """Names in quotes, of many the first ones.
+    """The first names in quotes, and the number of the others.
 
     Examples
     --------
@@ -93,8 +93,7 @@ def quoted(names: Sequence[str], conjunction: str = "and", *, most: int = 5) -> 
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
 
 
-# A file of text up to this size is one block, so that the type of a column is found from all its
-# cells.
+# A text file up to this size is one block, so that types are inferred from all cells of a column.
 LARGEST_BLOCK = 2**31 - 2
 NAME_IT = (
     "; name its encoding (--encoding), such as cp1252 or latin-1, or save it again as CSV in UTF-8"
@@ -110,17 +109,17 @@ def read_table(path: str | os.PathLike[str], text_format: TextFormat | None = No
     Parameters
     ----------
     path : path
-        The end of its name tells the kind: ``.csv`` (also with semicolons or tabs), ``.tsv``,
-        ``.parquet``, ``.arrow``, ``.feather``, ``.npz``; text may be compressed (``.csv.gz``). In
-        an NPZ file every array of one dimension is a column, and one of two dimensions is the
-        columns ``NAME_0``, ``NAME_1`` and so on.
+        The suffix gives the kind: ``.csv`` (also with semicolons or tabs), ``.tsv``, ``.parquet``,
+        ``.arrow``, ``.feather``, ``.npz``; text may be compressed (``.csv.gz``). In an NPZ file an
+        array of one dimension is a column, and one of two dimensions is the columns ``NAME_0``,
+        ``NAME_1`` and so on.
     text_format : TextFormat, optional
-        How CSV and TSV files are written, where they do not show it themselves.
+        Delimiter, decimal sign and encoding of CSV and TSV files; by default found from the file.
 
     Returns
     -------
     frame : pandas.DataFrame
-        Several columns may have one name; `require_columns` raises where one of them is needed.
+        Columns may share a name; `require_columns` raises if one of these is needed.
 
     Raises
     ------
@@ -181,7 +180,7 @@ def table_kind(path: str | os.PathLike[str]) -> str:
 
 
 def _read_text(path: Any, text_format: TextFormat) -> Any:
-    """Text as an Arrow table; the types of columns are found from all their cells."""
+    """Text as an Arrow table; the type of a column is inferred from all its cells."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -191,18 +190,11 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
     content = pa.input_stream(name, compression="detect")
     if name.lower().endswith(".gz"):
         content = pa.BufferReader(content.read())
+    # A byte of another encoding takes up to three in UTF-8.
+    size = (1 if encoding == "UTF-8" else 3) * content.size() + 1
     try:
-        table = csv.read_csv(
-            content,
-            **text_options(
-                name,
-                text_format,
-                # A byte of another encoding takes up to three in UTF-8.
-                block_size=min(
-                    (1 if encoding == "UTF-8" else 3) * content.size() + 1, LARGEST_BLOCK
-                ),
-            ),
-        )
+        options = text_options(name, text_format, block_size=min(size, LARGEST_BLOCK))
+        table = csv.read_csv(content, **options)
         names = [name.strip() for name in table.column_names]
     except UnicodeDecodeError as error:
         raise TableError(path, f"the file is not text in {encoding}{NAME_IT}") from error
@@ -211,38 +203,30 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
             raise TableError(
                 path, "the file holds no line that could be a header with rows below"
             ) from error
-        if found := WRONG_LENGTH.search(str(error)):
-            row, expected, got = map(int, found.groups())
+        if match := WRONG_LENGTH.search(str(error)):
+            row, expected, got = map(int, match.groups())
             problem = f"{counted(got, 'cell')} where the header has {expected}"
             raise TableError(path, problem, row=row - 1) from error
         raise TableError(path, _one_line(error)) from error
     for column in table.schema:
         if pa.types.is_binary(column.type):
             raise TableError(path, f"text that is not in {encoding}{NAME_IT}", column=column.name)
-    # Commas at the ends of lines make columns of neither a name nor a cell.
-    empty = [
-        not name and 0 < table.num_rows == table.column(i).null_count
+    # Commas at the ends of lines make a column without name and values.
+    kept = [
+        i
         for i, name in enumerate(names)
+        if name or not 0 < table.num_rows == table.column(i).null_count
     ]
-    return table.rename_columns(names).select([i for i in range(len(names)) if not empty[i]])
+    return table.rename_columns(names).select(kept)
 
 
 @contextmanager
 def _whole_file(path: Any, kind: str) -> Iterator[None]:
-    """Say of a file that cannot be read that it is not of this kind, or not whole."""
-    import pyarrow as pa
-
+    """Errors in this context become a `TableError`: the file is not of this kind, or damaged."""
     try:
         yield
-    except (
-        pa.ArrowInvalid,
-        OSError,
-        ValueError,
-        EOFError,
-        zipfile.BadZipFile,
-        AttributeError,
-        KeyError,
-    ) as error:
+    # Errors of pyarrow are of these types too.
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise TableError(path, f"the file is not a whole {kind} ({_one_line(error)})") from error
 
 
@@ -281,19 +265,19 @@ def _read_npz(path: Any) -> Any:
                 path, f"arrays must have one or two dimensions, '{name}' has {array.ndim}"
             )
     lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        (first, n), (other, t) = next(
-            (a, b) for a in lengths.items() for b in lengths.items() if a[1] != b[1]
-        )
-        raise TableError(
-            path,
-            f"arrays must have as many rows as each other, '{first}' has {n} and '{other}' {t}",
-        )
+    first = next(iter(lengths), "")
+    for name, length in lengths.items():
+        if length != lengths[first]:
+            raise TableError(
+                path,
+                f"arrays must have as many rows as each other, '{first}' has {lengths[first]} and "
+                f"'{name}' {length}",
+            )
     return pa.table({name: pa.array(_plain(column)) for name, column in columns.items()})
 
 
 def _plain(column: Any) -> Any:
-    """Numbers as they are in native byte order, text as a list."""
+    """Numbers in native byte order, text as a list."""
     if column.dtype.kind in "US":
         return [str(cell) for cell in column]
     return np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("="))
@@ -310,20 +294,18 @@ READERS = {
 }
 
 
-# Spreadsheets take text that begins so for a formula.
+# Spreadsheets take text that begins with one of these for a formula.
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_table(
     frame: Any, path: str | os.PathLike[str], text_format: TextFormat | None = None
 ) -> None:
-    """Write a pandas data frame, without its index, in the kind that the end of the name tells.
+    """Write a pandas data frame, without its index, in the kind that the suffix gives.
 
     CSV has commas and decimal points unless ``text_format`` says otherwise; it is always UTF-8.
-
     Numbers keep every digit. In CSV and TSV files, names and text that a spreadsheet would take for
-    a formula get a single quote in front. What stood at ``path`` is replaced only once the new file
-    is complete.
+    a formula get a single quote in front. An old file is replaced once the new one is complete.
 
     Examples
     --------
@@ -347,9 +329,9 @@ def write_table(
 def append_table(
     path: str | os.PathLike[str], text_format: TextFormat | None = None
 ) -> Iterator[Callable[[Any], None]]:
-    """Open a table to write; gives a function that appends a pandas data frame, as `write_table` writes it.
+    """Open a table to write in pieces; gives a function that appends a pandas data frame.
 
-    All kinds but NPZ can be written so.
+    All kinds but NPZ can be written so; otherwise as `write_table`.
     """
     need_arrow()
     kind = table_kind(path)
@@ -370,7 +352,7 @@ def append_table(
 
 @contextmanager
 def _packed(path: Any, file: Any) -> Iterator[IO[str]]:
-    """Text to write into a file of bytes, compressed where its name says so, always to the same bytes."""
+    """Text to write into a binary file, compressed without a time stamp if its name has .gz."""
     with ExitStack() as stack:
         if os.fspath(path).lower().endswith(".gz"):
             file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
@@ -380,14 +362,14 @@ def _packed(path: Any, file: Any) -> Iterator[IO[str]]:
 
 
 def text_appender(file: IO[str], text_format: TextFormat | None = None) -> Callable[[Any], None]:
-    """A function that appends a pandas data frame to an open file or pipe of text, as `write_table` does."""
+    """A function that appends a pandas data frame to an open text file, as `write_table` does."""
     first, wanted = True, text_format or TextFormat()
 
     def append(frame: Any) -> None:
         nonlocal first
         frame = _without_formulas(frame)
         text = [frame[name] for name in text_columns(frame, frame.columns)]
-        # The csv module does not see that a carriage return ends a line for others.
+        # The csv module does not quote a carriage return, which ends a line for other readers.
         returns = any("\r" in str(cell) for cells in (frame.columns, *text) for cell in cells)
         frame.to_csv(
             file,
@@ -404,7 +386,7 @@ def text_appender(file: IO[str], text_format: TextFormat | None = None) -> Calla
 
 
 def _without_formulas(frame: Any) -> Any:
-    """The frame with a single quote before names and text that a spreadsheet would take for a formula."""
+    """The frame with a single quote before names and text that look like a formula."""
     frame = frame.copy(deep=False)
     for name in text_columns(frame, frame.columns):
         frame[name] = frame[name].astype(object).map(_quoted)
@@ -416,7 +398,7 @@ def _quoted(cell: Any) -> Any:
 
 
 def _append_arrow(file: Any, kind: str, stack: ExitStack) -> Callable[[Any], None]:
-    """Append to a Parquet or Arrow file, which is opened with the columns of the first piece."""
+    """A function that appends to a Parquet or Arrow file, with the columns of the first piece."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -452,7 +434,7 @@ EMPTY = "the cell is empty"
 
 
 class Hints(NamedTuple):
-    """Ways out of an error, each added to its sentence: what a caller offers for such a cell."""
+    """What to do about a cell, added to the message of an error, by the kind of the cell."""
 
     text: str = ""
     date: str = ""
@@ -461,15 +443,15 @@ class Hints(NamedTuple):
 
 
 def require_columns(frame: Any, names: Sequence[str], path: Any) -> None:
-    """Raise unless the table has all these columns once; the error names what is near a missing one."""
+    """Raise unless the table has each of these columns once; the error suggests similar names."""
     have = [str(name) for name in frame.columns]
     twice = [name for name in names if have.count(name) > 1]
     if twice:
-        places = [str(place + 1) for place, name in enumerate(have) if name == twice[0]]
+        positions = [str(index + 1) for index, name in enumerate(have) if name == twice[0]]
         raise TableError(
             path,
-            f"{len(places)} columns have the name '{twice[0]}' (columns {' and '.join(places)}); rename or "
-            f"exclude them",
+            f"{len(positions)} columns have the name '{twice[0]}' (columns "
+            f"{' and '.join(positions)}); rename or exclude them",
         )
     missing = [name for name in names if name not in have]
     if not missing:
@@ -488,7 +470,7 @@ def require_columns(frame: Any, names: Sequence[str], path: Any) -> None:
 
 
 def text_columns(frame: Any, names: Sequence[str]) -> list[str]:
-    """Those of the columns that hold text; dates and times are none."""
+    """The columns that hold text, which dates and times are not."""
     return [name for name in names if _kind(frame[name]) == "text"]
 
 
@@ -501,7 +483,7 @@ def require_numbers(
     rows_before: int = 0,
     blanks: bool = False,
 ) -> Any:
-    """The columns as float64; raises on the first cell that is missing, infinite or too large.
+    """The columns as float64; raises at the first value that is missing, infinite or too large.
 
     Parameters
     ----------
@@ -510,11 +492,11 @@ def require_numbers(
     path : path
         Of the file, for the error.
     hints : Hints, optional
-        What to do about a wrong cell, added to the error.
+        What to do about a wrong value, added to the error.
     rows_before : int, default=0
-        Rows of the file that stand before those of the frame.
+        Rows of the file before those of the frame.
     blanks : bool, default=False
-        Whether cells may be missing; they are NaN then.
+        Whether values may be missing; they become NaN.
 
     Returns
     -------
@@ -542,9 +524,9 @@ def require_text(
     rows_before: int = 0,
     blanks: bool = False,
 ) -> Any:
-    """The columns as text; raises on the first cell that is empty. Parameters as in `require_numbers`.
+    """The columns as text; raises at the first missing value, which ``blanks`` makes an empty text.
 
-    With ``blanks`` such a cell is the empty text.
+    Parameters are those of `require_numbers`.
     """
     require_columns(frame, names, path)
     for name in names:
@@ -558,31 +540,38 @@ def require_text(
 
 
 def first_texts(frame: Any, names: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """The first cell that is no number in every column that holds some: its row, from 1, and text."""
-    found = {}
+    """For each column with text that is no number, the first: its row, counted from 1, and text."""
+    import pandas as pd
+
+    texts = {}
     for name in names:
-        if _kind(frame[name]) in ("text", "time"):
-            for place, cell in enumerate(frame[name], start=1):
-                if not _is_number(cell) and not _is_missing(cell):
-                    found[name] = place, str(cell)
-                    break
-    return found
+        column = frame[name]
+        kind = _kind(column)
+        if kind in ("text", "time"):
+            wrong = column.notna().to_numpy()
+            if kind == "text":
+                numbers = pd.to_numeric(column.astype(object), errors="coerce")
+                wrong = wrong & numbers.isna().to_numpy()
+            if wrong.any():
+                row = int(wrong.argmax())
+                texts[name] = row + 1, str(column.iloc[row])
+    return texts
 
 
 def looks_like_a_date(text: str) -> bool:
-    """Whether a cell looks like a date or a time of day."""
+    """Whether a text looks like a date or a time of day."""
     return DATE.fullmatch(text) is not None
 
 
 def looks_like_a_decimal_comma(text: str) -> bool:
-    """Whether a cell would be a number if its comma were a point."""
+    """Whether a text would be a number with a point in place of its comma."""
     return DECIMAL_COMMA.fullmatch(text) is not None
 
 
 def _require_number_types(
     frame: Any, names: Sequence[str], path: Any, hints: Hints, rows_before: int
 ) -> None:
-    """Raise unless all columns hold numbers; the error says of every column that holds none why it does."""
+    """Raise unless all columns hold numbers; the error names every column that does not."""
     wrong: dict[str, tuple[int | None, str, str]] = {}
     for name in names:
         kind = _kind(frame[name])
@@ -590,13 +579,13 @@ def _require_number_types(
         if kind == "time":
             wrong[name] = None, "dates and times are no numbers", hints.date
         elif name in texts:
-            place, cell = texts[name]
+            number, cell = texts[name]
             hint = hints.text
             if looks_like_a_decimal_comma(cell):
                 hint = hints.comma
             elif looks_like_a_date(cell):
                 hint = f", it looks like a date or a time{hints.date}"
-            wrong[name] = rows_before + place, f"'{cell}' is no number", hint
+            wrong[name] = rows_before + number, f"'{cell}' is no number", hint
         elif kind != "number":
             problem = f"the column holds no plain numbers ({frame[name].dtype})"
             wrong[name] = None, problem, hints.text
@@ -604,7 +593,7 @@ def _require_number_types(
         return
     (name, (row, problem, hint)), *others = wrong.items()
     if others:
-        shown = [f"'{own}'" + (f" (row {at})" if at else "") for own, (at, *_) in others]
+        shown = [f"'{other}'" + (f" (row {at})" if at else "") for other, (at, *_) in others]
         problem += f", and neither are cells of {', '.join(shown)}"
     raise TableError(path, problem + hint, row=row, column=name)
 
@@ -613,7 +602,7 @@ def _raise_first_bad_cell(
     values: Any, wrong: Any, names: list[str], path: Any, hints: Hints, rows_before: int
 ) -> None:
     bad = np.argwhere(wrong)
-    row, column = (int(place) for place in bad[0])
+    row, column = (int(index) for index in bad[0])
     value = values[row, column]
     if np.isnan(value):
         problem = EMPTY + hints.empty
@@ -629,25 +618,18 @@ def _raise_first_bad_cell(
 
 
 def _kind(column: Any) -> str:
+    """One of "number", "time", "text" and "other"."""
     from pandas.api import types
 
-    if types.is_bool_dtype(column.dtype) or types.is_numeric_dtype(column.dtype):
+    if types.is_numeric_dtype(column.dtype):
         return "number"
     if types.is_datetime64_any_dtype(column.dtype) or types.is_timedelta64_dtype(column.dtype):
         return "time"
-    # A column without any cell is read as objects, all of them None; decimals come as objects too.
-    if types.is_object_dtype(column.dtype) and not any(isinstance(cell, str) for cell in column):
-        return "number" if all(cell is None or _is_number(cell) for cell in column) else "other"
-    return "text"
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or cell != cell
+    if not types.is_object_dtype(column.dtype):
+        return "text"
+    kind = types.infer_dtype(column, skipna=True)
+    # A column without any value is read as objects, all of them None; decimals are objects too.
+    if kind in ("empty", "decimal", "integer", "floating", "boolean", "mixed-integer-float"):
+        return "number"
+    has_text = kind == "string" or any(isinstance(value, str) for value in column)
+    return "text" if has_text else "other"

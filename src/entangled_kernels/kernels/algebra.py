@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,15 +25,14 @@ from .unstructured import PartialTraceKernel
 
 __all__ = ["HadamardKernel", "SumKernel"]
 
-# A product of sums holds one n x t matrix per pair of terms; beyond this many it is better computed
-# by rows.
+# A product of sums stores one n x t matrix per pair of terms; of more pairs it is computed by rows.
 MOST_PRODUCT_TERMS = 9
 
 
 def _common_outputs(kernels: Sequence[OperatorValuedKernel]) -> int:
     for kernel in kernels:
         if not isinstance(kernel, OperatorValuedKernel):
-            raise TypeError(f"kernels must hold operator-valued kernels, got {kernel!r}")
+            raise TypeError(f"kernels must be operator-valued kernels, got {kernel!r}")
     outputs = [kernel.n_outputs for kernel in kernels]
     if len(set(outputs)) != 1:
         raise ValueError(
@@ -66,11 +66,9 @@ class SumKernel(OperatorValuedKernel):
         if not isinstance(kernels, list | tuple) or not kernels:
             raise ValueError(f"kernels must be a list of at least one kernel, got {kernels!r}")
         self.n_outputs = _common_outputs(kernels)
-        weights = (
-            [1.0] * len(kernels)
-            if weights is None
-            else frozen_array(weights, "weights", 1).tolist()
-        )
+        weights = frozen_array(
+            np.ones(len(kernels)) if weights is None else weights, "weights", 1
+        ).tolist()
         if len(weights) != len(kernels):
             raise ValueError(
                 f"weights has {len(weights)} entries for {len(kernels)} kernels; give one each."
@@ -103,12 +101,10 @@ class SumKernel(OperatorValuedKernel):
         operators = [kernel(X, Z) for kernel in self.kernels]
         if len(operators) == 1:
             return _scaled(operators[0], self.weights[0])
-        kroneckers = [operator for operator in operators if isinstance(operator, KroneckerOperator)]
-        if len(kroneckers) == len(operators):
-            Ks = np.stack([operator.gram for operator in kroneckers])
-            pairs = zip(self.weights, kroneckers, strict=True)
+        if all(isinstance(operator, KroneckerOperator) for operator in operators):
+            Ts = [w * operator.output for w, operator in zip(self.weights, operators, strict=True)]
             return SumOfKroneckersOperator(
-                Ks, np.stack([w * operator.output for w, operator in pairs])
+                np.stack([operator.gram for operator in operators]), np.stack(Ts)
             )
         return SumOperator(operators, self.weights)
 
@@ -118,7 +114,7 @@ class SumKernel(OperatorValuedKernel):
         return np.asarray(np.sum([weight * kernel.diag(X) for weight, kernel in pairs], axis=0))
 
     def to_partial_trace(self) -> PartialTraceKernel:
-        """Partial-trace form of a sum of separable kernels: sums of separable kernels lie inside that class.
+        """Partial-trace form of a sum of separable kernels.
 
         The operator is P(x, z) = sum_l weights[l] kron(T_l, k_l(x, z) e_l e_l^T), with one feature
         per term.
@@ -130,30 +126,27 @@ class SumKernel(OperatorValuedKernel):
             )
         Ts = np.stack([w * kernel.T for w, kernel in zip(self.weights, separable, strict=True)])
         return PartialTraceKernel(
-            _SeparableTermsAsPartialTrace(separable, Ts),
+            partial(_separable_terms_operator, separable, Ts),
             self.n_outputs,
             guaranteed_psd=self.guaranteed_psd,
         )
 
 
-class _SeparableTermsAsPartialTrace:
-    """The operator P of `SumKernel.to_partial_trace`; a class, so that kernels can be pickled."""
-
-    def __init__(self, kernels: Sequence[SeparableKernel], Ts: Array) -> None:
-        self.kernels, self.Ts = tuple(kernels), Ts
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        L, p, _ = self.Ts.shape
-        Ks = np.stack([scalar_gram(kernel.kernel, X, Z, kernel.params) for kernel in self.kernels])
-        P = np.zeros((len(X), len(Z), p, L, p, L))
-        each = np.arange(L)
-        # Advanced indices on both sides of a slice put their axis first: (L, n, t, p, p).
-        P[:, :, :, each, :, each] = np.einsum("lop,lij->lijop", self.Ts, Ks)
-        return P.reshape(len(X), len(Z), p * L, p * L)
+def _separable_terms_operator(
+    kernels: Sequence[SeparableKernel], Ts: Array, X: Array, Z: Array
+) -> Array:
+    """The operator P of `SumKernel.to_partial_trace`, shape (n, t, p*L, p*L)."""
+    L, p, _ = Ts.shape
+    Ks = np.stack([scalar_gram(kernel.kernel, X, Z, kernel.params) for kernel in kernels])
+    P = np.zeros((len(X), len(Z), p, L, p, L))
+    each = np.arange(L)
+    # Advanced indices on both sides of a slice put their axis first: (L, n, t, p, p).
+    P[:, :, :, each, :, each] = np.einsum("lop,lij->lijop", Ts, Ks)
+    return P.reshape(len(X), len(Z), p * L, p * L)
 
 
 def _scaled(operator: BlockOperator, weight: float) -> BlockOperator:
-    """Multiple of an operator that keeps its structure, where it has one."""
+    """Multiple of an operator, with the same structure."""
     if isinstance(operator, LowRankKroneckerOperator):
         return LowRankKroneckerOperator(operator.Phi, operator.Psi, weight * operator.output)
     if isinstance(operator, KroneckerOperator):
@@ -166,27 +159,12 @@ def _scaled(operator: BlockOperator, weight: float) -> BlockOperator:
 
 
 def _kronecker_terms(operator: BlockOperator) -> tuple[Array, Array] | None:
-    """Factors (L, n, t) and (L, p, p) of a sum of Kronecker products, or None for another structure."""
+    """Factors (L, n, t) and (L, p, p) of a sum of Kronecker products; None for other structures."""
     if isinstance(operator, SumOfKroneckersOperator):
         return operator.Ks, operator.Ts
     if isinstance(operator, KroneckerOperator):
         return operator.gram[None], operator.output[None]
     return None
-
-
-def _products_of_terms(
-    first: BlockOperator, second: BlockOperator
-) -> SumOfKroneckersOperator | None:
-    """Blockwise product of two sums of Kronecker products, which is the sum over pairs of their terms."""
-    a, b = _kronecker_terms(first), _kronecker_terms(second)
-    if a is None or b is None or len(a[0]) * len(b[0]) > MOST_PRODUCT_TERMS:
-        return None
-    (Ks, Ts), (Hs, Ss) = a, b
-    n, t, p = first.n_rows, first.n_columns, first.n_outputs
-    return SumOfKroneckersOperator(
-        (Ks[:, None] * Hs).reshape(-1, n, t),
-        (Ts[:, None] * Ss).reshape(-1, p, p),
-    )
 
 
 class HadamardKernel(OperatorValuedKernel):
@@ -222,10 +200,13 @@ class HadamardKernel(OperatorValuedKernel):
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> BlockOperator:
         """Lazy block Gram matrix; a Kronecker product, or a sum of them, when both factors are."""
         first, second = self.first(X, Z), self.second(X, Z)
-        if isinstance(first, KroneckerOperator) and isinstance(second, KroneckerOperator):
-            return KroneckerOperator(first.gram * second.gram, first.output * second.output)
-        products = _products_of_terms(first, second)
-        return HadamardOperator(first, second) if products is None else products
+        a, b = _kronecker_terms(first), _kronecker_terms(second)
+        if a is None or b is None or len(a[0]) * len(b[0]) > MOST_PRODUCT_TERMS:
+            return HadamardOperator(first, second)
+        # The product of two sums of Kronecker products is the sum over pairs of their terms.
+        Ks = (a[0][:, None] * b[0]).reshape(-1, first.n_rows, first.n_columns)
+        Ts = (a[1][:, None] * b[1]).reshape(-1, self.n_outputs, self.n_outputs)
+        return KroneckerOperator(Ks[0], Ts[0]) if len(Ks) == 1 else SumOfKroneckersOperator(Ks, Ts)
 
     def diag(self, X: ArrayLike) -> Array:
         """Values K(x_i, x_i), shape (n, p, p)."""

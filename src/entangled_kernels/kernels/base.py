@@ -29,7 +29,7 @@ def as_points(X: ArrayLike, name: str = "X") -> Array:
 
 
 def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
-    """Copy to a read-only float array, so that a kernel never changes under the model that uses it."""
+    """Copy to a read-only float array: a kernel must not change after a model was fitted."""
     try:
         is_complex = np.iscomplexobj(value)
         array = np.array(np.real(value) if is_complex else value, dtype=np.float64)
@@ -50,12 +50,12 @@ def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
 class OperatorValuedKernel(ABC):
     """A kernel K(x, z) with values in the p x p matrices.
 
-    Kernels are immutable and hold no training data. ``kernel(X, Z)`` gives the block Gram matrix as
-    a lazy operator of shape (n*p, t*p), row index ``sample * p + output``. Kernels add (``+``),
-    multiply blockwise (``*``) and scale (``2.0 * kernel``).
+    Kernels are immutable and store no training data. ``kernel(X, Z)`` gives the block Gram matrix
+    as a lazy operator of shape (n*p, t*p), row index ``sample * p + output``. ``+`` adds kernels,
+    ``*`` multiplies them blockwise, and ``2.0 * kernel`` is a multiple.
 
-    A new kernel sets `n_outputs` and writes `__call__`; the rest follows, and may be written again
-    where structure makes it cheaper.
+    A new kernel sets `n_outputs` and defines `__call__`. All other methods follow from it; override
+    them where the structure allows a cheaper computation.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class OperatorValuedKernel(ABC):
 
     @property
     def guaranteed_psd(self) -> bool:
-        """Whether theory promises a psd Gram matrix on every sample; False means that data must tell."""
+        """Whether theory promises a psd Gram matrix on every sample; False means unknown."""
         return False
 
     @abstractmethod
@@ -83,11 +83,11 @@ class OperatorValuedKernel(ABC):
         return self(X).diagonal_blocks()
 
     def is_psd(self, X: ArrayLike, tol: float = 1e-9) -> bool:
-        """Whether the Gram matrix on X has no eigenvalue below ``-tol`` times its largest absolute one.
+        """Whether the Gram matrix on X has no eigenvalue below ``-tol`` times the largest in size.
 
-        Computed from the numbers, O((n p)^3) unless the kernel has structure, and so a statement
-        about X: one sample with a negative eigenvalue proves the kernel indefinite (a kernel of a
-        Krein space), while no finite sample proves it psd.
+        A negative eigenvalue on one sample proves that the kernel is indefinite (a kernel of a
+        Krein space). No finite sample proves that a kernel is psd. Time O((n p)^3) unless the
+        kernel has structure.
         """
         G = self(X).to_dense()
         eigenvalues = np.linalg.eigvalsh((G + G.T) / 2)

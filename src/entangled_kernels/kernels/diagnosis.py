@@ -1,8 +1,7 @@
-"""How entangled is a kernel? Answers computed on its Choi matrix D, never on a Gram matrix.
+"""Entanglement tests of a kernel, computed on its Choi matrix D and not on a Gram matrix.
 
-The block Gram matrix is G = kron(Phi, I_p) D kron(Phi, I_p)^T, and transposing its output blocks
-transposes those of D. D decides for every sample, at the cost of its size m*p: if the partial
-transpose of D is psd then so is that of every G, and where Phi has rank m the two verdicts agree.
+The block Gram matrix is G = kron(Phi, I_p) D kron(Phi, I_p)^T. If the partial transpose of D
+(m*p, m*p) is psd, so is that of every G. If Phi has rank m, both tests have the same result.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from ..linalg import Array, operator_schmidt, partial_transpose_eigenvalues
 __all__ = ["EntanglementReport", "entanglement_report"]
 
 TOLERANCE = 1e-10
-# Rounding may give a psd matrix of trace one negative eigenvalues of this size, or of this many
-# rounding errors of its precision.
+# By rounding, a psd matrix of trace one may have negative eigenvalues of this size, or of this many
+# rounding errors of its dtype.
 ROUNDING, ROUNDINGS = 1e-8, 10.0
 
 
@@ -68,7 +67,7 @@ class EntanglementReport:
 
     @property
     def is_product(self) -> bool:
-        """Whether the kernel is one scalar kernel times one output matrix (operator-Schmidt rank one)."""
+        """Whether the kernel is one scalar kernel times one output matrix (Schmidt rank one)."""
         return self.schmidt_rank == 1
 
     @property
@@ -85,12 +84,13 @@ class EntanglementReport:
         m, p = self.dims
         if self.is_product:
             return False, (
-                "Separable: the kernel is one scalar kernel times one output matrix (Schmidt rank one)."
+                "Separable: the kernel is one scalar kernel times one output matrix "
+                "(Schmidt rank one)."
             )
         if not self.ppt:
             return True, (
-                f"Entangled: PPT fails (eigenvalue {self.lowest_eigenvalue:.3g} of the partial transpose), "
-                "which proves that the kernel is no sum of separable kernels."
+                f"Entangled: PPT fails (eigenvalue {self.lowest_eigenvalue:.3g} of the partial "
+                "transpose), which proves that the kernel is no sum of separable kernels."
             )
         if self.realignment > 1.0 + TOLERANCE:
             return True, (
@@ -110,7 +110,8 @@ class EntanglementReport:
     def __repr__(self) -> str:
         ppt = "holds" if self.ppt else "fails"
         return (
-            f"EntanglementReport of a kernel with {self.dims[0]} features and {self.dims[1]} outputs\n"
+            "EntanglementReport of a kernel with "
+            f"{self.dims[0]} features and {self.dims[1]} outputs\n"
             f"  PPT               {ppt} (lowest eigenvalue {self.lowest_eigenvalue:.4g})\n"
             f"  negativity        {self.negativity:.4g}\n"
             f"  realignment       {self.realignment:.4g}\n"
@@ -121,14 +122,14 @@ class EntanglementReport:
 
 
 def _check_psd(state: Array, precision: float) -> None:
-    """Raise unless a matrix of trace one is psd, to rounding: nothing is proven of any other."""
+    """Raise unless a matrix of trace one is psd up to rounding."""
     try:
         np.linalg.cholesky(state + max(ROUNDING, ROUNDINGS * precision) * np.eye(len(state)))
     except np.linalg.LinAlgError:
         lowest = float(np.linalg.eigvalsh(state)[0])
         raise ValueError(
-            f"D must be positive semidefinite to be a kernel, but D / trace(D) has eigenvalue {lowest:.3g}; "
-            f"of an indefinite matrix these tests prove nothing."
+            f"D must be positive semidefinite to be a kernel, but D / trace(D) has eigenvalue "
+            f"{lowest:.3g}; for an indefinite matrix these tests prove nothing."
         ) from None
 
 
@@ -160,9 +161,7 @@ def entanglement_report(
     trace = float(np.trace(D).real)
     if not trace > 0:
         raise ValueError(f"D must have a positive trace to be a kernel, got {trace:.3g}.")
-    precision = (
-        float(np.finfo(np.asarray(D).dtype).eps) if np.asarray(D).dtype.kind in "fc" else 0.0
-    )
+    precision = float(np.finfo(D.dtype).eps) if D.dtype.kind in "fc" else 0.0
     state = np.asarray(D, dtype=np.result_type(D, np.float64)) / trace
     _check_psd(state, precision)
     eigenvalues = partial_transpose_eigenvalues(state, dims)

@@ -1,8 +1,9 @@
 """Direct solvers of ridge systems (G + alpha I) x = r with a block Gram matrix G.
 
-Each solver class takes a square block operator, factorises it once, and solves for any number of
-alphas. Right-hand sides have shape (n, p, c). A solver that takes a `mask` (n, p) solves the system
-M G M + alpha I with M = diag(mask); the mask is zero where a target is missing.
+Each factor takes a square block operator, factorises it once, and solves for any number of alphas.
+Right-hand sides have shape (n, p, c). A factor that takes a `mask` (n, p) solves the system
+M G M + alpha I with M = diag(mask); the mask is zero where a target is missing. None is the
+identity.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from ..linalg.structured_operators import mix_outputs
 
 __all__ = [
     "DenseFactor",
-    "DenseSpectrum",
     "KroneckerFactor",
     "KroneckerSpectrum",
     "LowRankFactor",
@@ -57,27 +57,34 @@ class ShiftedSystem:
 
     Notes
     -----
-    Each shift costs a Cholesky factorisation, n^3 / 3 flops, until `reduce` is called. It computes
-    A = Q H Q^T with tridiagonal H once, 4/3 n^3 flops. A shift then costs O(n^2) per right-hand
-    side, because A + shift I = Q (H + shift I) Q^T. A full eigendecomposition would cost about
-    three times more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> system = ShiftedSystem(np.diag([1.0, 2.0, 3.0]))
-    >>> system.solve(np.array([1.0, 0.0]), np.ones((3, 2))).round(4)
-    array([[0.5   , 1.    ],
-           [0.3333, 0.5   ],
-           [0.25  , 0.3333]])
+    Each shift costs a Cholesky factorisation, n^3 / 3 flops. After `cholesky_limit` shifts A is
+    reduced once to A = Q H Q^T with tridiagonal H, 4/3 n^3 flops. A shift then costs O(n^2) per
+    right-hand side, because A + shift I = Q (H + shift I) Q^T. A full eigendecomposition would cost
+    about three times more.
     """
 
     def __init__(self, A: Array) -> None:
         self.A = A
+        self.seen: set[float] = set()
         self._reflectors: Array | None = None
 
-    def reduce(self) -> None:
-        """Reduce A to tridiagonal form, if not yet done."""
+    def solve(self, shifts: Array, R: Array) -> Array:
+        """Solve for R (n, c), column j with shifts[j]; equal shifts share a factorisation."""
+        distinct = np.unique(shifts)
+        self.seen.update(distinct.tolist())
+        if len(self.seen) > cholesky_limit(len(self.A)):
+            self._reduce()
+        reduced = self._reflectors is not None
+        # All columns are rotated together: the reflectors are read once instead of once per shift.
+        R = self._rotate(R, "T") if reduced else R
+        out = np.empty(R.shape, order="F")
+        for shift in distinct:
+            columns = shifts == shift
+            solve = self._solve_tridiagonal if reduced else self._solve_cholesky
+            out[:, columns] = solve(float(shift), R[:, columns])
+        return self._rotate(out, "N") if reduced else out
+
+    def _reduce(self) -> None:
         n = len(self.A)
         if self._reflectors is not None or n < 3:
             return
@@ -88,18 +95,6 @@ class ShiftedSystem:
                 f"The tridiagonal reduction failed (LAPACK info {info}); is A finite?"
             )
         self._reflectors = np.asfortranarray(c[1:, :-1])
-
-    def solve(self, shifts: Array, R: Array) -> Array:
-        """Solve for R (n, c), column j with shifts[j]; equal shifts share a factorisation."""
-        reduced = self._reflectors is not None
-        # All columns are rotated together: the reflectors are read once instead of once per shift.
-        R = self._rotate(R, "T") if reduced else R
-        out = np.empty(R.shape, order="F")
-        for shift in np.unique(shifts):
-            columns = shifts == shift
-            solve = self._solve_tridiagonal if reduced else self._solve_cholesky
-            out[:, columns] = solve(float(shift), R[:, columns])
-        return self._rotate(out, "N") if reduced else out
 
     def _solve_cholesky(self, shift: float, R: Array) -> Array:
         A = self.A.copy()
@@ -127,11 +122,21 @@ class ShiftedSystem:
         return out
 
 
+class _KreinSystem:
+    """Solves the stabilised problem of a symmetric indefinite matrix, see `krein_inverse`."""
+
+    def __init__(self, A: Array) -> None:
+        self.s, self.E = np.linalg.eigh(A)
+
+    def solve(self, alphas: Array, R: Array) -> Array:
+        return np.asarray(self.E @ (krein_inverse(self.s[:, None], alphas) * (self.E.T @ R)))
+
+
 def _not_definite(shift: float) -> ValueError:
     return ValueError(
-        f"the Gram matrix plus {shift:.3g} times the identity is not positive definite: the kernel is "
-        "indefinite, or alpha is below rounding. Increase alpha, use sample_weight of similar sizes, or use "
-        "indefinite='krein'."
+        f"the Gram matrix plus {shift:.3g} times the identity is not positive definite: the kernel "
+        "is indefinite, or alpha is below rounding. Increase alpha, use sample_weight of similar "
+        "sizes, or use indefinite='krein'."
     )
 
 
@@ -172,32 +177,26 @@ class KroneckerFactor:
     -----
     With T = V diag(t) V^T the outputs separate: column j of the rotated problem solves
     (t_j K + alpha I) x = r_j, or (K + (alpha / t_j) I) x = r_j / t_j. Equal eigenvalues of T share
-    a Cholesky factorisation of K + (alpha / t) I. More than `cholesky_limit` distinct eigenvalues
-    or alphas share one tridiagonal reduction of K. Time O(n^3 + p^3), memory O(n^2).
+    a factorisation. Time O(n^3 + p^3), memory O(n^2).
     """
 
     def __init__(self, operator: KroneckerOperator) -> None:
         self.basis = _OutputBasis(operator.output)
         self.operator = operator
         self.system = ShiftedSystem(operator.gram)
-        self._n_solved = 0
         self._spectrum: KroneckerSpectrum | None = None
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
         n, _, c = R.shape
-        t = self.basis.t
-        nonzero = t != 0
-        self._n_solved += len(np.unique(t[nonzero]))
-        if self._n_solved > cholesky_limit(n):
-            self.system.reduce()
         rotated = self.basis.enter(R)
         out = rotated / alpha  # the solution where the eigenvalue of T is zero
+        nonzero = self.basis.t != 0
         if nonzero.any():
-            part = (rotated[:, nonzero] / t[nonzero, None]).reshape(n, -1)
-            out[:, nonzero] = self.system.solve(np.repeat(alpha / t[nonzero], c), part).reshape(
-                n, -1, c
-            )
+            t = self.basis.t[nonzero]
+            part = (rotated[:, nonzero] / t[:, None]).reshape(n, -1)
+            solved = self.system.solve(np.repeat(alpha / t, c), part)
+            out[:, nonzero] = solved.reshape(n, -1, c)
         return self.basis.leave(out)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
@@ -207,13 +206,12 @@ class KroneckerFactor:
         return self._spectrum.inverse_diagonal_blocks(alpha)
 
 
-def krein_inverse(s: Array, alpha: float) -> Array:
+def krein_inverse(s: Array, alpha: float | Array) -> Array:
     """Values sign(s) / (|s| + alpha); eigenvalues that are zero up to rounding count as positive.
 
-    Examples
-    --------
-    >>> krein_inverse(np.array([-1.0, -1e-17, 1.0]), alpha=1.0)
-    array([-0.5,  1. ,  0.5])
+    With the eigenvalues s of an indefinite G they solve the stabilised problem
+    min ||y - G c||^2 + alpha c^T |G| c, where |G| has the absolute eigenvalues of G. The penalty is
+    the norm of the Hilbert space associated with the Krein space.
     """
     negative = s < -1e-12 * np.abs(s).max(initial=0.0)
     return np.where(negative, -1.0, 1.0) / (np.abs(s) + alpha)
@@ -222,9 +220,7 @@ def krein_inverse(s: Array, alpha: float) -> Array:
 class KroneckerSpectrum:
     """Solves with kron(K, T) + alpha I from the eigendecompositions of both factors.
 
-    With ``krein=True`` it solves the stabilised problem min ||y - G c||^2 + alpha c^T |G| c of an
-    indefinite G. The solution replaces 1 / (s + alpha) by sign(s) / (|s| + alpha) for each
-    eigenvalue s of G.
+    With ``krein=True`` it solves the stabilised problem of `krein_inverse`.
     """
 
     def __init__(self, operator: KroneckerOperator, krein: bool = False) -> None:
@@ -265,20 +261,17 @@ class LowRankKroneckerFactor:
         self.F = operator.Phi @ E  # (n, m)
 
     def _weights(self, alpha: float) -> Array:
-        return np.asarray(
-            self.basis.t / (np.multiply.outer(self.s, self.basis.t) + alpha)
-        )  # (m, p)
+        t = self.basis.t
+        return np.asarray(t / (np.multiply.outer(self.s, t) + alpha))  # (m, p)
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
         n, p, c = R.shape
         rotated = self.basis.enter(R)
-        H = (self.F.T @ rotated.reshape(n, p * c)).reshape(-1, p, c) * self._weights(alpha)[
-            :, :, None
-        ]
-        return self.basis.leave(
-            (rotated - (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)) / alpha
-        )
+        H = (self.F.T @ rotated.reshape(n, p * c)).reshape(-1, p, c)
+        H *= self._weights(alpha)[:, :, None]
+        explained = (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)
+        return self.basis.leave((rotated - explained) / alpha)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""
@@ -286,14 +279,9 @@ class LowRankKroneckerFactor:
 
 
 class LowRankFactor:
-    """Solves with Z Z^T + alpha I, Z = M kron(Phi, I_p) Q of shape (n*p, r), by Woodbury's identity.
+    """Solves with Z Z^T + alpha I, Z = M kron(Phi, I_p) Q (n*p, r), by Woodbury's identity.
 
-    Parameters
-    ----------
-    operator : LowRankOperator or LowRankKroneckerOperator
-        Square. For kron(Phi Phi^T, T) the factor is Q = kron(I, T^1/2).
-    mask : array of shape (n, p), optional
-        Diagonal of M, zero where a target is missing. None is the identity.
+    For a separable kernel, kron(Phi Phi^T, T), Q = kron(I, T^1/2).
 
     Notes
     -----
@@ -312,10 +300,12 @@ class LowRankFactor:
         self.mask = None if mask is None else mask[:, :, None]  # (n, p, 1)
         if mask is None:
             # kron(C, I_p) Q with C = Phi^T Phi
-            CQ = (operator.Phi.T @ operator.Phi @ Q.reshape(m, -1)).reshape(Q.shape)
-        else:
-            CQ = _masked_products(operator.Phi, mask, Q.reshape(m, p, -1)).reshape(Q.shape)
-        s, W = np.linalg.eigh(Q.T @ CQ)
+            CQ = operator.Phi.T @ operator.Phi @ Q.reshape(m, -1)
+        else:  # Phi^T diag(M_o)^2 Phi Q_o for every output o
+            masked = (column[:, None] * operator.Phi for column in mask.T)
+            parts = Q.reshape(m, p, -1).swapaxes(0, 1)
+            CQ = np.stack([(A.T @ A) @ Q_o for A, Q_o in zip(masked, parts, strict=True)], axis=1)
+        s, W = np.linalg.eigh(Q.T @ CQ.reshape(Q.shape))
         self.s = np.clip(s, 0.0, None)
         self.Q = Q @ W
         self.Phi = operator.Phi
@@ -353,60 +343,35 @@ def _stacked_kraus(operator: LowRankOperator | LowRankKroneckerOperator) -> Arra
     return kraus_to_stacked(kraus_from_choi(D, p))
 
 
-def _masked_products(Phi: Array, mask: Array, Q: Array) -> Array:
-    """Phi^T diag(M_o)^2 Phi Q_o for every output o, shape (m, p, r), for Q (m, p, r)."""
-    out = np.empty_like(Q)
-    for o, column in enumerate(mask.T):
-        masked = column[:, None] * Phi
-        out[:, o] = (masked.T @ masked) @ Q[:, o]
-    return out
+class DenseFactor:
+    """Solves with M G M + alpha I, formed for the targets that are not missing.
 
-
-class _DenseSolver:
-    """Forms the matrix of the targets that are not missing; subclasses factorise and solve it.
-
-    Parameters
-    ----------
-    operator : BlockOperator
-        Square.
-    mask : array of shape (n, p), optional
-        Not negative, zero where a target is missing. None is the identity.
-
-    Notes
-    -----
-    Time O(N^3) and memory O(N^2) for N targets that are not missing.
+    With ``krein=True`` it solves the stabilised problem of `krein_inverse`. Time O(N^3) and memory
+    O(N^2) for N targets.
     """
 
-    def __init__(self, operator: BlockOperator, mask: Array | None = None) -> None:
-        self.n_outputs = operator.n_outputs
-        self.present = None if mask is None else np.flatnonzero(mask > 0.0)
-        self.size = operator.shape[0]
-        self._factorize(_dense_matrix(operator, mask))
-
-    def _factorize(self, A: Array) -> None:
-        raise NotImplementedError
-
-    def _solve(self, B: Array, alpha: float) -> Array:
-        """Solve for right-hand sides B (N, c)."""
-        raise NotImplementedError
+    def __init__(
+        self, operator: BlockOperator, mask: Array | None = None, *, krein: bool = False
+    ) -> None:
+        self.n_rows, self.n_outputs = operator.n_rows, operator.n_outputs
+        present = np.ones(operator.shape[0], dtype=bool) if mask is None else mask.reshape(-1) > 0.0
+        self.present = np.flatnonzero(present)
+        A = _dense_matrix(operator, mask)
+        self.system = _KreinSystem(A) if krein else ShiftedSystem(A)
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
-        B = R.reshape(-1, R.shape[2])
-        if self.present is None:
-            return self._solve(B, alpha).reshape(R.shape)
-        out = B / alpha  # a missing target has a row of zeros in M G M
-        out[self.present] = self._solve(B[self.present], alpha)
+        out = R.reshape(-1, R.shape[2]) / alpha  # a missing target has a row of zeros in M G M
+        out[self.present] = self.system.solve(
+            np.full(R.shape[2], alpha), R.reshape(out.shape)[self.present]
+        )
         return out.reshape(R.shape)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""
-        p = self.n_outputs
-        if self.present is None:
-            inverse = self._solve(np.eye(self.size), alpha).reshape(-1, p, self.size // p, p)
-            return np.array(np.einsum("iaib->iab", inverse))
-        inverse = self._solve(np.eye(len(self.present)), alpha)
-        out = np.tile(np.eye(p) / alpha, (self.size // p, 1, 1))
+        N, p = len(self.present), self.n_outputs
+        inverse = self.system.solve(np.full(N, alpha), np.eye(N))
+        out = np.tile(np.eye(p) / alpha, (self.n_rows, 1, 1))
         rows, outputs = np.divmod(self.present, p)
         a, b = np.nonzero(rows[:, None] == rows)  # pairs of targets of the same row
         out[rows[a], outputs[a], outputs[b]] = inverse[a, b]
@@ -425,53 +390,3 @@ def _dense_matrix(operator: BlockOperator, mask: Array | None) -> Array:
         parts.append(dense[np.ix_(np.flatnonzero(present[rows]), columns)])
     scale = mask[present]
     return np.asarray(scale[:, None] * np.concatenate(parts) * scale)
-
-
-class DenseFactor(_DenseSolver):
-    """Solves with M G M + alpha I by Cholesky; several alphas share one tridiagonal reduction.
-
-    Parameters
-    ----------
-    operator : BlockOperator
-        G, square and psd.
-    mask : array of shape (n, p), optional
-        Diagonal of M, not negative, zero where a target is missing. None is the identity.
-
-    Notes
-    -----
-    Time O(N^3) and memory O(N^2) for N targets that are not missing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> operator = KroneckerOperator(np.eye(2), np.ones((2, 2)))
-    >>> factor = DenseFactor(operator, np.array([[1.0, 1.0], [1.0, 0.0]]))
-    >>> factor.solve(np.array([[3.0, 3.0], [2.0, 0.0]])[:, :, None], alpha=1.0)[:, :, 0]
-    array([[1., 1.],
-           [1., 0.]])
-    """
-
-    def _factorize(self, A: Array) -> None:
-        self.system = ShiftedSystem(A)
-        self._alphas: set[float] = set()
-
-    def _solve(self, B: Array, alpha: float) -> Array:
-        self._alphas.add(alpha)
-        if len(self._alphas) > cholesky_limit(len(self.system.A)):
-            self.system.reduce()
-        return self.system.solve(np.full(B.shape[1], alpha), B)
-
-
-class DenseSpectrum(_DenseSolver):
-    """Solves the stabilised problem of an indefinite G by an eigendecomposition.
-
-    The problem is min ||y - G c||^2 + alpha c^T |G| c, where |G| has the absolute eigenvalues of G.
-    The penalty is the norm of the Hilbert space associated with the Krein space. Each eigenvalue s
-    gives sign(s) / (|s| + alpha). The parameters are those of `DenseFactor`.
-    """
-
-    def _factorize(self, A: Array) -> None:
-        self.s, self.E = np.linalg.eigh(A)
-
-    def _solve(self, B: Array, alpha: float) -> Array:
-        return np.asarray(self.E @ ((self.E.T @ B) * krein_inverse(self.s, alpha)[:, None]))

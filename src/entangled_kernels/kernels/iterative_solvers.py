@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from sklearn.utils import gen_batches
 
 from ..linalg import (
     Array,
@@ -26,6 +28,8 @@ __all__ = [
 ]
 
 COLUMN_CHUNK = 64
+# Targets whose norms differ by more than this are solved apart.
+FAR = 1e3
 NYSTROEM_RANK = 300
 
 
@@ -69,7 +73,7 @@ class NystroemPreconditioner:
         rank = max(1, min(NYSTROEM_RANK, size // 3))
         Omega, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(size, rank)))
         sketch = operator @ Omega
-        # A tiny multiple of the identity keeps the root of a rank-deficient sketch defined.
+        # A tiny multiple of the identity makes the root of a rank-deficient sketch exist.
         nudge = 1e-12 * np.linalg.norm(sketch)
         sketch = sketch + nudge * Omega
         inner = Omega.T @ sketch
@@ -96,16 +100,8 @@ def _make_preconditioner(operator: BlockOperator) -> KroneckerSpectrum | Nystroe
     return NystroemPreconditioner(operator)
 
 
-class ConjugateGradientFactor:
-    """Solves with G + alpha I by products with G only.
-
-    Parameters
-    ----------
-    operator : BlockOperator
-    tol : float
-        Stops when ||r|| <= tol * ||y|| for every right-hand side.
-    max_iter : int
-        Largest number of iterations of one solve.
+class _IterativeFactor:
+    """Stops when ||r|| <= tol * ||y|| for every right-hand side, or after `max_iter` iterations.
 
     Attributes
     ----------
@@ -113,6 +109,31 @@ class ConjugateGradientFactor:
         Iterations of the last solve.
     residual : float
         Largest relative residual of the last solve, computed by one more product with G.
+    """
+
+    def __init__(self, operator: BlockOperator, tol: float, max_iter: int) -> None:
+        self.shape, self.tol, self.max_iter = (operator.n_rows, operator.n_outputs), tol, max_iter
+        self.n_iter, self.residual = 0, 0.0
+
+    def solve(self, R: Array, alpha: float) -> Array:
+        """Solve for right-hand sides R of shape (n, p, c)."""
+        raise NotImplementedError
+
+    def inverse_diagonal_blocks(self, alpha: float) -> Array:
+        """Diagonal p x p blocks of the inverse, shape (n, p, p), by n*p solves."""
+        n, p = self.shape
+        out = np.empty((n, p, p))
+        for chunk in gen_batches(n, max(1, COLUMN_CHUNK // p)):
+            rows = np.arange(chunk.start, chunk.stop)
+            E = np.zeros((n, p, len(rows), p))
+            E[rows, :, rows - chunk.start] = np.eye(p)
+            solved = self.solve(E.reshape(n, p, -1), alpha).reshape(E.shape)
+            out[rows] = solved[rows, :, rows - chunk.start]
+        return out
+
+
+class ConjugateGradientFactor(_IterativeFactor):
+    """Solves with G + alpha I by products with G only.
 
     Notes
     -----
@@ -121,15 +142,18 @@ class ConjugateGradientFactor:
     """
 
     def __init__(self, operator: BlockOperator, tol: float = 1e-10, max_iter: int = 1000) -> None:
-        self.operator, self.tol, self.max_iter = operator, tol, max_iter
-        self.n_iter, self.residual = 0, 0.0
+        super().__init__(operator, tol, max_iter)
+        self.operator = operator
         self._preconditioner = _make_preconditioner(operator)
+        self._groups = _related_targets(operator)
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
+        return _solve_scales(self, R, alpha)
+
+    def _solve(self, R: Array, alpha: float) -> Array:
         B = R.reshape(-1, R.shape[2], 1)  # (n * p, c, 1)
-        size = _norms(B)
-        size = np.where(size > 0, size, 1.0)
+        size = _positive_norms(B)
 
         def apply(V: Array) -> Array:
             return np.asarray(self.operator @ V[:, :, 0])[:, :, None] + alpha * V
@@ -137,19 +161,49 @@ class ConjugateGradientFactor:
         def precondition(V: Array) -> Array:
             return self._preconditioner.solve(V.reshape(R.shape), alpha).reshape(V.shape)
 
-        X, self.n_iter = solve_columns(
-            apply,
-            precondition,
-            B,
-            lambda residual: _norms(residual) > self.tol * size,
-            self.max_iter,
-        )
+        def unfinished(residual: Array) -> NDArray[np.bool_]:
+            return _norms(residual) > self.tol * size
+
+        X, self.n_iter = solve_columns(apply, precondition, B, unfinished, self.max_iter)
         self.residual = float((_norms(B - apply(X)) / size).max(initial=0.0))
         return X.reshape(R.shape)
 
-    def inverse_diagonal_blocks(self, alpha: float) -> Array:
-        """Diagonal p x p blocks of the inverse, shape (n, p, p), by n*p solves."""
-        return _inverse_blocks(self.solve, (self.operator.n_rows, self.operator.n_outputs), alpha)
+
+def _related_targets(operator: BlockOperator) -> list[NDArray[np.intp]]:
+    """Groups of targets that the operator relates, as far as its structure shows it."""
+    if isinstance(operator, ScaledOperator):
+        return _related_targets(operator.operator)
+    if isinstance(operator, KroneckerOperator):
+        links = np.asarray(operator.output) != 0.0
+    elif isinstance(operator, SumOfKroneckersOperator):
+        links = (np.asarray(operator.Ts) != 0.0).any(axis=0)
+    else:
+        return [np.arange(operator.n_outputs)]
+    count, labels = connected_components(links, directed=False)
+    return [np.flatnonzero(labels == number) for number in range(count)]
+
+
+def _solve_scales(
+    factor: ConjugateGradientFactor | MaskedKroneckerFactor, R: Array, alpha: float
+) -> Array:
+    """Solve for R (n, p, c), group by group of targets if their sizes are far apart.
+
+    Systems of targets that are not related are independent. Solved together, the stopping rule is
+    that of the largest targets, and their rounding hides the small ones.
+    """
+    groups = factor._groups
+    norms = np.array([np.linalg.norm(R[:, group], axis=(0, 1)) for group in groups])  # (groups, c)
+    least = np.where(norms > 0.0, norms, np.inf).min(axis=0)
+    if len(groups) == 1 or (norms.max(axis=0) <= FAR * least).all():
+        return factor._solve(R, alpha)
+    solved, n_iter, residual = np.empty_like(R), 0, 0.0
+    for group in groups:
+        alone = np.zeros_like(R)
+        alone[:, group] = R[:, group]
+        solved[:, group] = factor._solve(alone, alpha)[:, group]
+        n_iter, residual = max(n_iter, factor.n_iter), max(residual, factor.residual)
+    factor.n_iter, factor.residual = n_iter, residual
+    return solved
 
 
 def solve_columns(
@@ -188,10 +242,8 @@ def solve_columns(
         residual -= step * AP
         Z = precondition(residual)
         rho, previous = _dots(residual, Z), rho
-        P = (
-            Z
-            + np.where(previous > 0, rho / np.where(previous > 0, previous, 1.0), 0.0)[:, None] * P
-        )
+        growth = np.where(previous > 0, rho / np.where(previous > 0, previous, 1.0), 0.0)
+        P = Z + growth[:, None] * P
         n_iter += 1
         active = unfinished(residual) & usable
     return X, n_iter
@@ -207,39 +259,16 @@ def _norms(A: Array) -> Array:
     return np.sqrt(_dots(A, A))
 
 
-def _inverse_blocks(
-    solve: Callable[[Array, float], Array], shape: tuple[int, ...], alpha: float
-) -> Array:
-    """Diagonal p x p blocks of an inverse, shape (n, p, p); `shape` is (n, p)."""
-    n, p = shape
-    out = np.empty((n, p, p))
-    step = max(1, COLUMN_CHUNK // p)
-    for start in range(0, n, step):
-        rows = np.arange(start, min(start + step, n))
-        E = np.zeros((n, p, len(rows), p))
-        E[rows, :, rows - start] = np.eye(p)
-        solved = solve(E.reshape(n, p, -1), alpha).reshape(n, p, len(rows), p)
-        out[rows] = solved[rows, :, rows - start]
-    return out
+def _positive_norms(A: Array) -> Array:
+    """Norms of right-hand sides, one in place of zero, (c,)."""
+    norms = _norms(A)
+    return np.where(norms > 0, norms, 1.0)
 
 
 class ScaledOperator(BlockOperator):
     """Behaves as ``numpy.diag(s) @ operator.to_dense() @ numpy.diag(s)`` for a square operator.
 
-    Parameters
-    ----------
-    operator : BlockOperator
-        Square.
-    scale : array of shape (n, p)
-        s, one number for each row and output.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> operator = KroneckerOperator(np.ones((2, 2)), np.ones((1, 1)))
-    >>> ScaledOperator(operator, np.array([[2.0], [0.0]])).to_dense()
-    array([[4., 0.],
-           [0., 0.]])
+    `scale` is s, shape (n, p).
     """
 
     def __init__(self, operator: BlockOperator, scale: Array) -> None:
@@ -259,26 +288,10 @@ class ScaledOperator(BlockOperator):
         return ScaledOperator(self.operator._adjoint(), self.scale)
 
 
-class MaskedKroneckerFactor:
+class MaskedKroneckerFactor(_IterativeFactor):
     """Solves with M kron(K, T) M + alpha I, M = diag(mask), for a psd Kronecker product.
 
-    Parameters
-    ----------
-    operator : KroneckerOperator
-        Square and psd.
-    mask : array of shape (n, p)
-        Not negative, zero where a target is missing and of the order of one elsewhere.
-    tol : float
-        Stops when ||r|| <= tol * ||y|| for every right-hand side. The preconditioner estimates r.
-    max_iter : int
-        Largest number of iterations of one solve.
-
-    Attributes
-    ----------
-    n_iter : int
-        Iterations of the last solve.
-    residual : float
-        Largest relative residual of the last solve, computed by one more product.
+    The mask (n, p) is not negative, zero where a target is missing and about one elsewhere.
 
     Notes
     -----
@@ -296,22 +309,12 @@ class MaskedKroneckerFactor:
 
     Time n^3 + p^3 once (m^2 n for m features), and n^2 p + n p^2 for each iteration and right-hand
     side; memory n^2 + n p.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> operator = KroneckerOperator(np.eye(2), np.ones((2, 2)))
-    >>> factor = MaskedKroneckerFactor(operator, np.array([[1.0, 1.0], [1.0, 0.0]]))
-    >>> factor.solve(np.array([[3.0, 3.0], [2.0, 0.0]])[:, :, None], alpha=1.0)[:, :, 0].round(9)
-    array([[1., 1.],
-           [1., 0.]])
     """
 
     def __init__(
         self, operator: KroneckerOperator, mask: Array, tol: float = 1e-10, max_iter: int = 1000
     ) -> None:
-        self.tol, self.max_iter = tol, max_iter
-        self.n_iter, self.residual = 0, 0.0
+        super().__init__(operator, tol, max_iter)
         self.F, k = _diagonal_root(operator)  # (n, m), (m,)
         t, V = np.linalg.eigh(operator.output)
         B = V * np.sqrt(np.clip(t, 0.0, None))  # (p, p)
@@ -319,6 +322,7 @@ class MaskedKroneckerFactor:
         self.B = B @ V
         self.spectrum = np.multiply.outer(k, np.clip(t, 0.0, None))[:, None, :]  # (m, 1, p)
         self.mask = mask[:, None, :]  # (n, 1, p)
+        self._groups = _related_targets(operator)
 
     # Arrays are (rows, right-hand sides, outputs), so that each factor of L is one matrix product.
 
@@ -336,25 +340,27 @@ class MaskedKroneckerFactor:
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
+        return _solve_scales(self, R, alpha)
+
+    def _solve(self, R: Array, alpha: float) -> Array:
         y = R.swapaxes(1, 2)
-        size = _norms(y)
-        size = np.where(size > 0, size, 1.0)
+        size = _positive_norms(y)
+
+        def unfinished(g: Array) -> NDArray[np.bool_]:
+            # ||M L g||^2 = g^T L^T M^2 L g, and L^T M^2 L is about the spectrum.
+            return _norms(np.sqrt(self.spectrum) * g) > self.tol * alpha * size
+
         x, self.n_iter = solve_columns(
             lambda v: self._collect(self._expand(v)) + alpha * v,
             lambda g: g / (self.spectrum + alpha),
             self._collect(y),
-            # ||M L g||^2 = g^T L^T M^2 L g, and L^T M^2 L is about the spectrum.
-            lambda g: _norms(np.sqrt(self.spectrum) * g) > self.tol * alpha * size,
+            unfinished,
             self.max_iter,
         )
         solved = (y - self._expand(x)) / alpha
         error = y - self._expand(self._collect(solved)) - alpha * solved
         self.residual = float((_norms(error) / size).max(initial=0.0))
         return solved.swapaxes(1, 2)
-
-    def inverse_diagonal_blocks(self, alpha: float) -> Array:
-        """Diagonal p x p blocks of the inverse, shape (n, p, p), by n*p solves."""
-        return _inverse_blocks(self.solve, self.mask[:, 0].shape, alpha)
 
 
 def _diagonal_root(operator: KroneckerOperator) -> tuple[Array, Array]:

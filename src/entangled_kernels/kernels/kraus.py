@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -83,8 +83,8 @@ class KrausKernel(OperatorValuedKernel):
             return
         if self.metric.shape != (m, m) or not np.allclose(self.metric, self.metric.T):
             raise ValueError(
-                f"metric must be symmetric of shape {(m, m)} to match kraus of shape {self.kraus.shape}, "
-                f"got shape {self.metric.shape}."
+                f"metric must be symmetric of shape {(m, m)} to match kraus of shape "
+                f"{self.kraus.shape}, got shape {self.metric.shape}."
             )
         lowest = float(np.linalg.eigvalsh(self.metric)[0])
         if lowest < -1e-8 * np.abs(self.metric).max():
@@ -128,10 +128,10 @@ class KrausKernel(OperatorValuedKernel):
 
     @cached_property
     def _support(self) -> tuple[Array, tuple[int, int]]:
-        """D on the span of the operators' rows, and its dimensions (m', p).
+        """D on the span of the rows of all operators, and its dimensions (m', p).
 
-        A few operators see at most r*p of the m features. In an orthonormal basis of their span D
-        has the same trace, Schmidt values and nonzero eigenvalues of the partial transpose.
+        r operators have at most r*p rows. In an orthonormal basis of their span D has the same
+        trace, Schmidt values and nonzero eigenvalues of the partial transpose.
         """
         r, p, m = self.kraus.shape
         if self.metric is not None or r * p >= m:
@@ -163,8 +163,7 @@ class KrausKernel(OperatorValuedKernel):
     def partial_transpose_eigenvalues(self) -> Array:
         """Eigenvalues of the partial transpose of D / trace(D), in increasing order.
 
-        With few Kraus operators and no metric, zeros for features that they do not see are left
-        out.
+        With few Kraus operators and no metric, some of the zero eigenvalues are left out.
         """
         return np.asarray(partial_transpose_eigenvalues(*self._state()))
 
@@ -174,7 +173,7 @@ class KrausKernel(OperatorValuedKernel):
         return np.pad(values, (0, min(self.n_features, self.n_outputs) ** 2 - len(values)))
 
     def nearest_separable(self) -> SeparableKernel:
-        """Separable kernel phi(x)^T B phi(z) C whose matrix kron(B, C) is nearest to D in Frobenius norm."""
+        """Separable kernel phi(x)^T B phi(z) C with kron(B, C) nearest to D in Frobenius norm."""
         self._state()
         B, C = nearest_kronecker(self.choi, (self.n_features, self.n_outputs))
         scale = np.trace(B) / self.n_features
@@ -183,7 +182,7 @@ class KrausKernel(OperatorValuedKernel):
         )
 
     def entanglement(self) -> EntanglementReport:
-        """Report on what is proven about the entanglement of this kernel, with a one-sentence verdict."""
+        """Report on what is proven about the entanglement of this kernel."""
         report = entanglement_report(*self._support)
         if report.dims[0] == self.n_features:
             return report
@@ -196,29 +195,25 @@ class KrausKernel(OperatorValuedKernel):
         return KrausKernel(kraus_from_choi(self.choi, self.n_outputs, tol), self.feature_map)
 
     def to_partial_trace(self) -> PartialTraceKernel:
-        """Partial-trace form, with P = kron(I_p, A phi(x) phi(z)^T) + sum_i kron(M_i phi phi^T M_i^T, e e^T).
+        """Partial-trace form of this kernel.
 
-        e is the first unit vector of the traced space, so that its block traces give the Kraus sum.
+        P = kron(I_p, A phi(x) phi(z)^T) + sum_i kron(M_i phi(x) phi(z)^T M_i^T, e e^T), where e is
+        the first unit vector of the traced space.
         """
-        operator = _KrausAsPartialTrace(self.kraus, self.metric)
+        operator = partial(_kraus_operator, self.kraus, self.metric)
         return PartialTraceKernel(operator, self.n_outputs, self.feature_map, guaranteed_psd=True)
 
 
-class _KrausAsPartialTrace:
-    """The operator P of `KrausKernel.to_partial_trace`; a class, so that kernels can be pickled."""
-
-    def __init__(self, kraus: Array, metric: Array | None) -> None:
-        self.kraus, self.metric = kraus, metric
-
-    def __call__(self, Phi: Array, Psi: Array) -> Array:
-        r, p, m = self.kraus.shape
-        Q = kraus_to_stacked(self.kraus).reshape(m, p * r)
-        left, right = (Phi @ Q).reshape(-1, p, r), (Psi @ Q).reshape(-1, p, r)
-        P = np.zeros((len(Phi), len(Psi), p, m, p, m))
-        P[:, :, :, 0, :, 0] = np.einsum("iok,jqk->ijoq", left, right, optimize=True)
-        if self.metric is not None:
-            P += np.einsum("oq,ia,jb->ijoaqb", np.eye(p), Phi @ self.metric, Psi, optimize=True)
-        return P.reshape(len(Phi), len(Psi), p * m, p * m)
+def _kraus_operator(kraus: Array, metric: Array | None, Phi: Array, Psi: Array) -> Array:
+    """The operator P of `KrausKernel.to_partial_trace`, shape (n, t, p*m, p*m)."""
+    r, p, m = kraus.shape
+    Q = kraus_to_stacked(kraus).reshape(m, p * r)
+    left, right = (Phi @ Q).reshape(-1, p, r), (Psi @ Q).reshape(-1, p, r)
+    P = np.zeros((len(Phi), len(Psi), p, m, p, m))
+    P[:, :, :, 0, :, 0] = np.einsum("iok,jqk->ijoq", left, right, optimize=True)
+    if metric is not None:
+        P += np.einsum("oq,ia,jb->ijoaqb", np.eye(p), Phi @ metric, Psi, optimize=True)
+    return P.reshape(len(Phi), len(Psi), p * m, p * m)
 
 
 class EntangledKernel(KrausKernel):
@@ -255,7 +250,8 @@ class EntangledKernel(KrausKernel):
         size, p = len(self.U), len(self.T)
         if self.U.shape != (size, size) or size % p:
             raise ValueError(
-                f"U has shape {self.U.shape}, but T of shape {self.T.shape} needs (p*m, p*m) with p = {p}."
+                f"U has shape {self.U.shape}, but T of shape {self.T.shape} needs (p*m, p*m) with "
+                f"p = {p}."
             )
         kraus = kraus_from_entangler(self.U, self.T, size // p)
         if len(kraus) > size // p:
@@ -263,32 +259,30 @@ class EntangledKernel(KrausKernel):
         super().__init__(kraus, feature_map)
 
     def __repr__(self) -> str:
-        return f"EntangledKernel(U of shape {self.U.shape}, T of shape {self.T.shape}, {self.feature_map!r})"
+        shapes = f"U of shape {self.U.shape}, T of shape {self.T.shape}"
+        return f"EntangledKernel({shapes}, {self.feature_map!r})"
 
     def to_kraus(self) -> KrausKernel:
         """Kraus form, by the Choi-Kraus theorem."""
         return KrausKernel(self.kraus, self.feature_map)
 
     def to_transformable(self) -> TransformableKernel:
-        """Return the transformable form <S_l phi(x), S_m phi(z)>, for T = v v^T of rank one (as T = 11^T).
+        """Transformable form <S_l phi(x), S_m phi(z)>, for T = v v^T of rank one.
 
-        With blocks U_lq of size m x m, S_l = sum_q v_q U_lq. A symmetric U is not needed.
+        With blocks U_lq of size m x m, S_l = sum_q v_q U_lq. U need not be symmetric.
         """
         V = psd_factor(self.T)
         if V.shape[1] != 1:
             raise ValueError(
-                f"T must have rank one for the kernel to be transformable this way, got rank {V.shape[1]}."
+                f"T must have rank one for this form, got rank {V.shape[1]}; to_kraus takes any T."
             )
         p, m = self.n_outputs, self.n_features
         S = np.einsum("lkqa,q->lka", self.U.reshape(p, m, p, m), V[:, 0])  # (p, m, m)
-        return TransformableKernel("linear", [_FeatureMapThen(self.feature_map, S_l) for S_l in S])
+        return TransformableKernel(
+            "linear", [partial(_mapped_features, self.feature_map, S_l) for S_l in S]
+        )
 
 
-class _FeatureMapThen:
-    """The map x -> S phi(x); a class, so that kernels can be pickled."""
-
-    def __init__(self, feature_map: Any, S: Array) -> None:
-        self.feature_map, self.S = feature_map, S
-
-    def __call__(self, X: Array) -> Array:
-        return feature_rows(self.feature_map, X) @ self.S.T
+def _mapped_features(feature_map: Any, S: Array, X: Array) -> Array:
+    """Rows S phi(x_i)."""
+    return feature_rows(feature_map, X) @ S.T

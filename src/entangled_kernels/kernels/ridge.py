@@ -6,9 +6,9 @@ S = diag(sqrt(w)), the dual coefficients are c = S z for
     (S G S + alpha I) z = S y.
 
 A missing target has a row of zeros in S G S, so that z and c are zero there. S = M R splits into
-one factor per row, R, and a mask M that is about one, or zero. Scaling rows keeps the structure of
-G, so that every solver serves R G R. Only the mask needs solvers of its own; complete data has no
-mask.
+one factor per row, R, and a mask M with values near one, or zero. Scaling rows does not change the
+structure of G, so that every solver accepts R G R. Only a mask needs other solvers. Complete data
+has no mask.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from ..parameters import check_finite_total
 from .base import OperatorValuedKernel, as_points
 from .direct_solvers import (
     DenseFactor,
-    DenseSpectrum,
     KroneckerFactor,
     KroneckerSpectrum,
     LowRankFactor,
@@ -56,8 +55,7 @@ __all__ = [
 ]
 
 # Up to this size of the block Gram matrix (72 MB) a Cholesky factorisation is faster than
-# iterating. If each product computes all kernel values again, it is faster up to a larger size (512
-# MB).
+# iterating; up to a larger size (512 MB) if each product computes all kernel values again.
 DENSE_SIZE = 3000
 UNSTRUCTURED_DENSE_SIZE = 8000
 _UNSTRUCTURED = (FunctionOperator, HadamardOperator)
@@ -81,59 +79,52 @@ class Solver(NamedTuple):
 
     Attributes
     ----------
-    complete : callable
-        ``complete(operator)`` gives a `Factor` of complete data.
-    masked : callable
-        ``masked(operator, mask)`` gives a `Factor` of M G M with M = diag(mask). None means that
-        "cg" solves this system instead.
-    accepts : callable
-        Whether a block operator has the structure that the solver needs.
+    factor : callable
+        ``factor(operator, mask)`` gives a `Factor` of M G M with M = diag(mask). The mask is None
+        for complete data. "cg" also takes ``tol`` and ``max_iter``.
+    structure : type
+        The kind of block operator that the solver needs.
     needs : str
         The same in words.
-    iterative : bool
-        Whether `complete` and `masked` take ``tol`` and ``max_iter``.
     """
 
-    complete: Callable[..., Factor]
-    masked: Callable[..., Factor] | None
-    accepts: Callable[[BlockOperator], bool]
+    factor: Callable[..., Factor]
+    structure: type[Any]
     needs: str
-    iterative: bool = False
+
+    def accepts(self, operator: BlockOperator) -> bool:
+        """Whether a block operator has the structure that the solver needs."""
+        return isinstance(operator, self.structure)
 
 
-def _masked_conjugate_gradient(operator: BlockOperator, mask: Array, **options: Any) -> Factor:
+def _factor_kronecker(operator: KroneckerOperator, mask: None) -> Factor:
+    return KroneckerFactor(operator)
+
+
+def _factor_low_rank_separable(operator: LowRankKroneckerOperator, mask: Array | None) -> Factor:
+    return LowRankKroneckerFactor(operator) if mask is None else LowRankFactor(operator, mask)
+
+
+def _factor_iteratively(operator: BlockOperator, mask: Array | None, **options: Any) -> Factor:
+    if mask is None:
+        return ConjugateGradientFactor(operator, **options)
     if isinstance(operator, KroneckerOperator):
         return MaskedKroneckerFactor(operator, mask, **options)
     return ConjugateGradientFactor(ScaledOperator(operator, mask), **options)
 
 
 SOLVERS: dict[str, Solver] = {
-    "kronecker": Solver(
-        KroneckerFactor,
-        None,
-        lambda operator: isinstance(operator, KroneckerOperator),
-        "a separable kernel",
-    ),
+    "kronecker": Solver(_factor_kronecker, KroneckerOperator, "a separable kernel"),
     "low_rank_separable": Solver(
-        LowRankKroneckerFactor,
-        LowRankFactor,
-        lambda operator: isinstance(operator, LowRankKroneckerOperator),
+        _factor_low_rank_separable,
+        LowRankKroneckerOperator,
         "a separable kernel with finitely many features (linear or FeatureKernel)",
     ),
     "low_rank": Solver(
-        LowRankFactor,
-        LowRankFactor,
-        lambda operator: isinstance(operator, LowRankOperator),
-        "a kernel in Kraus form (KrausKernel or EntangledKernel)",
+        LowRankFactor, LowRankOperator, "a kernel in Kraus form (KrausKernel or EntangledKernel)"
     ),
-    "cg": Solver(
-        ConjugateGradientFactor,
-        _masked_conjugate_gradient,
-        lambda operator: True,
-        "any kernel",
-        iterative=True,
-    ),
-    "dense": Solver(DenseFactor, DenseFactor, lambda operator: True, "any kernel"),
+    "cg": Solver(_factor_iteratively, BlockOperator, "any kernel"),
+    "dense": Solver(DenseFactor, BlockOperator, "any kernel"),
 }
 
 
@@ -212,46 +203,37 @@ def _choose(operator: BlockOperator, mask: Array | None) -> SolverChoice:
     n, p = operator.n_rows, operator.n_outputs
     size = n * p if mask is None else int(np.count_nonzero(mask))
     limit = UNSTRUCTURED_DENSE_SIZE if isinstance(operator, _UNSTRUCTURED) else DENSE_SIZE
-    rank = _rank_bound(operator)
     if isinstance(operator, LowRankKroneckerOperator):
         m = operator.Phi.shape[1]
+        rank = m if mask is None else m * p
         if m < n and (mask is None or (rank < size and rank <= limit)):
             return SolverChoice(
                 "low_rank_separable",
-                f"The kernel is separable with {m} features for {n} rows: factorise "
-                + (f"a {m} x {m} matrix." if mask is None else f"a {rank} x {rank} matrix."),
+                f"The kernel is separable with {m} features for {n} rows: "
+                f"factorise a {rank} x {rank} matrix.",
             )
     if isinstance(operator, KroneckerOperator) and mask is None:
         return SolverChoice(
             "kronecker",
-            f"The kernel is separable: factorise its {n} x {n} Gram matrix and its {p} x {p} output matrix.",
+            f"The kernel is separable: factorise its {n} x {n} Gram matrix "
+            f"and its {p} x {p} output matrix.",
         )
-    if isinstance(operator, LowRankOperator) and rank < size and (mask is None or rank <= limit):
-        return SolverChoice(
-            "low_rank",
-            f"The kernel is in Kraus form and its Gram matrix of size {size} has rank at most {rank}: "
-            f"factorise a {rank} x {rank} matrix.",
-        )
-    reason = "No direct solver uses the structure of the kernel. "
-    if mask is not None:
-        reason = "Targets are missing, or weights differ within rows. "
-    if size <= limit:
-        return SolverChoice(
-            "dense", f"{reason}The Gram matrix has size {size}, at most {limit}: form it."
-        )
-    return SolverChoice(
-        "cg",
-        f"{reason}The Gram matrix has size {size}, above {limit}: iterate by products with it.",
-    )
-
-
-def _rank_bound(operator: BlockOperator) -> int:
-    """Bound on the rank of a block Gram matrix by its structure; its size without structure."""
-    if isinstance(operator, LowRankKroneckerOperator):
-        return int(operator.Phi.shape[1] * operator.n_outputs)
     if isinstance(operator, LowRankOperator):
-        return len(operator.Q) if operator.metric is not None else int(operator.Q.shape[1])
-    return int(operator.shape[0])
+        rank = operator.Q.shape[0 if operator.metric is not None else 1]
+        if rank < size and (mask is None or rank <= limit):
+            return SolverChoice(
+                "low_rank",
+                f"The kernel is in Kraus form and its Gram matrix of size {size} has rank at most "
+                f"{rank}: factorise a {rank} x {rank} matrix.",
+            )
+    reason = "No direct solver uses the structure of the kernel."
+    if mask is not None:
+        reason = "Targets are missing, or weights differ within rows."
+    if size <= limit:
+        size_in_words = f"The Gram matrix has size {size}, at most {limit}: form it."
+        return SolverChoice("dense", f"{reason} {size_in_words}")
+    size_in_words = f"The Gram matrix has size {size}, above {limit}: iterate by products with it."
+    return SolverChoice("cg", f"{reason} {size_in_words}")
 
 
 def _check_weights(weights: ArrayLike | None, shape: tuple[int, int]) -> Array | None:
@@ -290,26 +272,17 @@ def _split_weights(weights: Array | None) -> tuple[Array | None, Array | None]:
 
 
 def scale_rows(operator: BlockOperator, s: Array) -> BlockOperator:
-    """Multiply block (i, j) of a square operator by s_i s_j; the structure stays the same.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> operator = KroneckerOperator(np.ones((2, 2)), np.ones((1, 1)))
-    >>> scale_rows(operator, np.array([1.0, 2.0])).gram
-    array([[1., 2.],
-           [2., 4.]])
-    """
+    """Multiply block (i, j) of a square operator by s_i s_j; the structure stays the same."""
     if isinstance(operator, LowRankKroneckerOperator):
-        Phi, Psi = s[:, None] * operator.Phi, s[:, None] * operator.Psi
-        return LowRankKroneckerOperator(Phi, Psi, operator.output)
+        Phi = s[:, None] * operator.Phi
+        return LowRankKroneckerOperator(Phi, Phi, operator.output)
     if isinstance(operator, KroneckerOperator):
         return KroneckerOperator(s[:, None] * operator.gram * s, operator.output)
     if isinstance(operator, SumOfKroneckersOperator):
         return SumOfKroneckersOperator(s[:, None] * operator.Ks * s, operator.Ts)
     if isinstance(operator, LowRankOperator):
-        Phi, Psi = s[:, None] * operator.Phi, s[:, None] * operator.Psi
-        return LowRankOperator(Phi, Psi, operator.Q, operator.n_outputs, operator.metric)
+        Phi = s[:, None] * operator.Phi
+        return LowRankOperator(Phi, Phi, operator.Q, operator.n_outputs, operator.metric)
     return ScaledOperator(operator, np.repeat(s[:, None], operator.n_outputs, axis=1))
 
 
@@ -376,14 +349,11 @@ def factorize(
     if krein and mask is None and isinstance(operator, KroneckerOperator):
         return KroneckerSpectrum(operator, krein=True), "kronecker"
     if krein:
-        return DenseSpectrum(operator, mask), "dense"
-    if mask is not None and SOLVERS[name].masked is None:
+        return DenseFactor(operator, mask, krein=True), "dense"
+    if mask is not None and name == "kronecker":
         name = "cg"
-    chosen = SOLVERS[name]
-    options = {"tol": tol, "max_iter": max_iter} if chosen.iterative else {}
-    if mask is None or chosen.masked is None:
-        return chosen.complete(operator, **options), name
-    return chosen.masked(operator, mask, **options), name
+    options = {"tol": tol, "max_iter": max_iter} if name == "cg" else {}
+    return SOLVERS[name].factor(operator, mask, **options), name
 
 
 class BlockRidge:
@@ -438,7 +408,8 @@ class BlockRidge:
     >>> import numpy as np
     >>> from entangled_kernels.linalg import KroneckerOperator
     >>> x = np.array([-1.0, 0.0, 1.0])
-    >>> ridge = BlockRidge(KroneckerOperator(np.multiply.outer(x, x), np.eye(1)), fit_intercept=True)
+    >>> operator = KroneckerOperator(np.multiply.outer(x, x), np.eye(1))
+    >>> ridge = BlockRidge(operator, fit_intercept=True)
     >>> c, b = ridge.coefficients(3.0 + x[:, None], alpha=2.0)
     >>> b
     array([3.])
@@ -498,7 +469,7 @@ class BlockRidge:
         return np.asarray((A if self.scale is None else self.scale[:, :, None] * A).sum(axis=0))
 
     def _intercept_factor(self, alpha: float) -> Array:
-        """U (p, p), upper triangular, with O^T H O = U^T U; stored for every alpha: it costs p solves."""
+        """U (p, p), upper triangular, with O^T H O = U^T U; stored for each alpha."""
         if alpha not in self._intercept_factors:
             parts = self._output_columns(np.eye(self.shape[1]))
             N = np.concatenate([self._totals(self._solve(part, alpha)) for part in parts], axis=1)
@@ -576,13 +547,13 @@ class BlockRidge:
 
 @contextmanager
 def _explained_errors() -> Iterator[None]:
-    """Name the arguments to blame when a small system of the outputs is singular."""
+    """Raise an error that names the arguments if a small system of the outputs is singular."""
     try:
         yield
     except np.linalg.LinAlgError as error:
         raise ValueError(
-            f"the ridge system cannot be solved in double precision ({error}): use an alpha of the size of "
-            f"the kernel, sample_weight of similar sizes, or more iterations (max_iter)"
+            f"the ridge system cannot be solved in double precision ({error}): use an alpha of the "
+            "size of the kernel, sample_weight of similar sizes, or more iterations (max_iter)"
         ) from error
 
 

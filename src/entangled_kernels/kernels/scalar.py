@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Exponentiation, KernelOperator
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.utils import gen_batches
 
 from ..linalg import Array, psd_factor
 
@@ -36,7 +37,7 @@ DIAGONAL_CHUNK = 256
 
 
 class MatrixKernel:
-    """A scalar kernel that is called once with two matrices; write `gram` and it is usable everywhere.
+    """Base class of scalar kernels that are called with two matrices; a subclass defines `gram`.
 
     Examples
     --------
@@ -113,8 +114,7 @@ class FeatureKernel(MatrixKernel):
         return Phi @ Psi.T
 
 
-# str | MatrixKernel | GaussianProcessKernel | Callable[..., float]; scikit-learn has no types to
-# name.
+# str | MatrixKernel | GaussianProcessKernel | Callable[..., float]; scikit-learn has no types.
 ScalarKernel = Any
 
 
@@ -151,7 +151,7 @@ def check_scalar_kernel(kernel: Any, params: dict[str, Any]) -> None:
 
 
 def is_guaranteed_psd(kernel: ScalarKernel, params: dict[str, Any]) -> bool:
-    """Whether theory promises a psd Gram matrix on every sample; False means unknown, not indefinite."""
+    """Whether theory promises a psd Gram matrix on every sample; False means unknown."""
     if isinstance(kernel, MatrixKernel):
         return bool(kernel.guaranteed_psd)
     if isinstance(kernel, Exponentiation):
@@ -161,15 +161,11 @@ def is_guaranteed_psd(kernel: ScalarKernel, params: dict[str, Any]) -> bool:
         return is_guaranteed_psd(kernel.k1, {}) and is_guaranteed_psd(kernel.k2, {})
     if isinstance(kernel, GaussianProcessKernel):
         return True
+    positive = params.get("gamma") is None or params["gamma"] >= 0
     if kernel in ("poly", "polynomial"):
-        degree, coef0, gamma = (
-            float(params.get("degree", 3)),
-            params.get("coef0", 1),
-            params.get("gamma"),
-        )
-        return degree.is_integer() and degree >= 0 and coef0 >= 0 and (gamma is None or gamma >= 0)
-    gamma = params.get("gamma")
-    return isinstance(kernel, str) and kernel in PSD_NAMES and (gamma is None or gamma >= 0)
+        degree = float(params.get("degree", 3))
+        return positive and degree.is_integer() and degree >= 0 and params.get("coef0", 1) >= 0
+    return isinstance(kernel, str) and kernel in PSD_NAMES and positive
 
 
 def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None, params: dict[str, Any]) -> Array:
@@ -177,9 +173,8 @@ def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None, params: dict[st
     if isinstance(kernel, MatrixKernel):
         return np.asarray(kernel.gram(X, X if Z is None else Z), dtype=np.float64)
     if isinstance(kernel, GaussianProcessKernel):
-        # Distinct samples of a white-noise kernel are independent even at equal inputs, so the
-        # one-argument call, which adds the noise to the diagonal, is kept for the Gram matrix of
-        # one sample.
+        # The call with one argument adds white noise to the diagonal. With two arguments there is
+        # none, because distinct samples are independent even at equal inputs.
         return np.asarray(kernel(X) if Z is None else kernel(X, Z), dtype=np.float64)
     return np.asarray(pairwise_kernels(X, Z, metric=kernel, **params), dtype=np.float64)
 
@@ -192,7 +187,6 @@ def scalar_diagonal(kernel: ScalarKernel, X: Array, params: dict[str, Any]) -> A
         return np.ones(len(X))
     if kernel == "linear":
         return np.asarray(np.einsum("ij,ij->i", X, X))
-    chunks = (X[start : start + DIAGONAL_CHUNK] for start in range(0, len(X), DIAGONAL_CHUNK))
-    return np.concatenate(
-        [np.diagonal(scalar_gram(kernel, chunk, None, params)) for chunk in chunks]
-    )
+    chunks = (X[rows] for rows in gen_batches(len(X), DIAGONAL_CHUNK))
+    grams = (scalar_gram(kernel, chunk, None, params) for chunk in chunks)
+    return np.concatenate([np.diagonal(K) for K in grams])

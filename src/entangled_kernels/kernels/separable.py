@@ -78,7 +78,7 @@ class SeparableKernel(OperatorValuedKernel):
         return bool(T_is_psd) and is_guaranteed_psd(self.kernel, self.params)
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> BlockOperator:
-        """Lazy block Gram matrix: a Kronecker product, with thin factors where k has finite features."""
+        """Lazy block Gram matrix: a Kronecker product, of low rank if k has a feature map."""
         X = as_points(X)
         Z = None if Z is None else as_points(Z, "Z")
         if self.kernel == "linear" and not self.params:
@@ -120,14 +120,14 @@ class SeparableKernel(OperatorValuedKernel):
         elif feature_map is None and self.kernel != "linear":
             raise ValueError(
                 f"feature_map is needed: the kernel {self.kernel!r} has no finite features. Pass a "
-                "fitted transformer that reproduces it, such as sklearn.kernel_approximation.Nystroem."
+                "fitted transformer that approximates it, such as sklearn's Nystroem."
             )
         if root is not None:
             return KrausKernel(separable_kraus(self.T, root.shape[1]) @ root.T, feature_map)
         if n_features is None:
             if not hasattr(feature_map, "get_feature_names_out"):
                 raise ValueError(
-                    "n_features is needed: the feature map does not tell its number of features."
+                    "n_features is needed: the feature map has no get_feature_names_out."
                 )
             n_features = len(feature_map.get_feature_names_out())
         return KrausKernel(separable_kraus(self.T, n_features), feature_map)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,15 @@ from .scalar import (
 
 __all__ = ["CurlFreeKernel", "DivergenceFreeKernel", "PartialTraceKernel", "TransformableKernel"]
 
-# One chunk of operators P(x, z) holds about this many numbers (32 MB in double precision).
+# One chunk of operators P(x, z) has about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22
 
 
 class PartialTraceKernel(OperatorValuedKernel):
     """K(x, z) = tr_K(P(phi(x), phi(z))), the trace of each m x m block of an operator on Y kron K.
 
-    The class holds separable kernels and their sums, transformable and entangled kernels. Such a
-    kernel need not be psd: `is_psd` checks a sample; an indefinite one is a kernel of a Krein
-    space.
+    Separable kernels and their sums, transformable and entangled kernels are special cases. A
+    partial-trace kernel need not be psd: `is_psd` checks a sample.
 
     Parameters
     ----------
@@ -49,8 +49,7 @@ class PartialTraceKernel(OperatorValuedKernel):
 
     Notes
     -----
-    The operators are formed for some rows at a time: time O(n t p^2 m) after the call of
-    `operator`.
+    The operators are computed for some rows at a time. Time O(n t p^2 m) without `operator`.
 
     Examples
     --------
@@ -106,12 +105,8 @@ class PartialTraceKernel(OperatorValuedKernel):
 
     def _operator_size(self, Phi: Array, Psi: Array) -> int:
         shape = np.shape(self.operator(Phi[:1], Psi[:1]))
-        if (
-            len(shape) != 4
-            or shape[:2] != (1, 1)
-            or shape[2] != shape[3]
-            or shape[2] % self.n_outputs
-        ):
+        square = len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3]
+        if not square or shape[2] % self.n_outputs:
             raise ValueError(
                 f"operator(Phi, Psi) gave shape {shape} for one pair of points, but must give "
                 f"(1, 1, p*m, p*m) with p = n_outputs = {self.n_outputs}."
@@ -122,14 +117,9 @@ class PartialTraceKernel(OperatorValuedKernel):
 Map = Callable[[Array], Array] | ArrayLike
 
 
-class _ScaledCopies:
-    """The map x -> kron(weights, x); a class, so that kernels can be pickled."""
-
-    def __init__(self, weights: Array) -> None:
-        self.weights = weights
-
-    def __call__(self, X: Array) -> Array:
-        return np.asarray(np.kron(self.weights, X), dtype=np.float64)
+def _scaled_copies(weights: Array, X: Array) -> Array:
+    """The map x -> kron(weights, x)."""
+    return np.asarray(np.kron(weights, X), dtype=np.float64)
 
 
 class TransformableKernel(OperatorValuedKernel):
@@ -191,12 +181,17 @@ class TransformableKernel(OperatorValuedKernel):
         """
         return cls(
             ExponentialDot(),
-            [_ScaledCopies(row) for row in psd_factor(frozen_array(sigma, "sigma", 2), "sigma")],
+            [
+                partial(_scaled_copies, row)
+                for row in psd_factor(frozen_array(sigma, "sigma", 2), "sigma")
+            ],
         )
 
     @classmethod
     def coordinate_gaussian(cls, n_outputs: int, gamma: float = 1.0) -> TransformableKernel:
-        """Kernel exp(-gamma (x_s - z_t)^2) over coordinates s, t; inputs have as many columns as outputs.
+        """Kernel exp(-gamma (x_s - z_t)^2) over coordinates s and t.
+
+        The number of columns of the points is the number of outputs.
 
         Examples
         --------
@@ -233,7 +228,7 @@ class TransformableKernel(OperatorValuedKernel):
 
 
 class _GaussianFieldKernel(OperatorValuedKernel):
-    """A kernel of vector fields on R^d, so that there are as many outputs as columns."""
+    """Base of kernels of vector fields on R^p, with as many outputs as columns."""
 
     # The kernel is a mean of cos(w, x - z) B(w) B(w)^T over Gaussian frequencies w.
     guaranteed_psd = True
@@ -248,7 +243,7 @@ class _GaussianFieldKernel(OperatorValuedKernel):
 
     @abstractmethod
     def _matrices(self, outer: Array, square: Array) -> Array:
-        """What multiplies 2 gamma exp(-gamma |delta|^2), from delta delta^T (n, t, p, p) and |delta|^2."""
+        """K(x, z) / (2 gamma exp(-gamma |d|^2)) from d d^T and |d|^2, d = x - z."""
 
     def _between(self, X: Array, Z: Array) -> Array:
         delta = X[:, None, :] - Z[None, :, :]  # (n, t, p)
@@ -272,8 +267,8 @@ class _GaussianFieldKernel(OperatorValuedKernel):
         points = as_points(X, name)
         if points.shape[1] != self.n_outputs:
             raise ValueError(
-                f"{name} must have one column for each of {self.n_outputs} outputs, got {points.shape[1]}; "
-                f"a vector field has as many outputs as inputs."
+                f"{name} must have one column for each of {self.n_outputs} outputs, got "
+                f"{points.shape[1]}; a vector field has as many outputs as inputs."
             )
         return points
 
@@ -281,14 +276,14 @@ class _GaussianFieldKernel(OperatorValuedKernel):
 class CurlFreeKernel(_GaussianFieldKernel):
     """Kernel of gradient fields: K(x, z) = 2 gamma e^(-gamma |d|^2) (I - 2 gamma d d^T), d = x - z.
 
-    Every function in its space is the gradient of a potential, and so without curl.
+    Every function in its space is the gradient of a potential and has no curl.
 
     Parameters
     ----------
     n_outputs : int
         Number of outputs, and of columns of the points.
     gamma : float, default=1.0
-        Of the Gaussian exp(-gamma |d|^2), whose negative Hessian this is.
+        Parameter of exp(-gamma |d|^2). The kernel is minus the Hessian of this function.
 
     Notes
     -----
@@ -307,16 +302,17 @@ class CurlFreeKernel(_GaussianFieldKernel):
 
 
 class DivergenceFreeKernel(_GaussianFieldKernel):
-    """Kernel of incompressible fields, 2 gamma e^(-gamma |d|^2) ((p-1 - 2 gamma |d|^2) I + 2 gamma d d^T).
+    """Kernel of vector fields without divergence.
 
-    d = x - z, in p dimensions. Every function in its space has no divergence.
+    K(x, z) = 2 gamma e^(-gamma |d|^2) ((p - 1 - 2 gamma |d|^2) I + 2 gamma d d^T), d = x - z, in p
+    dimensions. Every function in its space has no divergence.
 
     Parameters
     ----------
     n_outputs : int
         Number of outputs, and of columns of the points; at least 2.
     gamma : float, default=1.0
-        Of the Gaussian exp(-gamma |d|^2), from whose Hessian H this is H - tr(H) I.
+        Parameter of exp(-gamma |d|^2). The kernel is H - tr(H) I with its Hessian H.
 
     Notes
     -----
@@ -325,7 +321,8 @@ class DivergenceFreeKernel(_GaussianFieldKernel):
     Examples
     --------
     >>> import numpy as np
-    >>> DivergenceFreeKernel(2, gamma=0.5).blocks(np.zeros((1, 2)), np.array([[1.0, 0.0]]))[0, 0].round(3)
+    >>> kernel = DivergenceFreeKernel(2, gamma=0.5)
+    >>> kernel.blocks(np.zeros((1, 2)), np.array([[1.0, 0.0]]))[0, 0].round(3)
     array([[0.607, 0.   ],
            [0.   , 0.   ]])
     """

@@ -81,9 +81,7 @@ class Fit:
     def posterior(self) -> Posterior:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
         problem, alpha, coef = self.problem, self.settings.alpha, self.reduced_coef
-        used = self.kernel
-        if self.settings.prediction == "partial_trace":
-            used = used.partial_trace(problem.n_outputs)
+        used = self.settings.used_kernel(problem, self.kernel)
         if problem.missing is None:
             unit = fit_unit_posterior(KernelRidgeFactor(problem, used), alpha)
             n_samples = np.full(problem.n_outputs, problem.n_samples)
@@ -161,9 +159,7 @@ def fit_problem(problem: Problem, settings: FitSettings, callback: Callback = No
     learned = solve(problem, settings, callback)
     kernel = problem.finished(learned.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
-    used = kernel
-    if settings.prediction == "partial_trace":
-        used = kernel.partial_trace(problem.n_outputs)
+    used = settings.used_kernel(problem, kernel)
     if problem.missing is None:
         reduced = KernelRidgeFactor(problem, used).coefficients(alpha)[0]
         square = np.sum(reduced * (problem.targets - problem.scale[:, None] * reduced)) / alpha

@@ -99,6 +99,12 @@ class FitSettings:
     tol: float = 1e-6
     seed: int = 0
 
+    def used_kernel(self, problem: Problem, kernel: LearnedKernel) -> LearnedKernel:
+        """The kernel to predict with: the learned one or its partial trace."""
+        if self.prediction == "entangled":
+            return kernel
+        return kernel.partial_trace(problem.n_outputs)
+
 
 @dataclass(frozen=True, eq=False)
 class SolverResult:

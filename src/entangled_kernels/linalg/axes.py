@@ -10,10 +10,9 @@ from .layout import Array
 
 __all__ = ["principal_axes", "rank_tolerance"]
 
-# Eigenvalues below this many rounding errors of the largest cannot be told from zero.
+# Eigenvalues below this many rounding errors of the largest count as zero.
 _MIN_ROUNDING_ERRORS = 64
-# Where columns differ more than this in their second moments, an eigendecomposition loses the small
-# ones.
+# If second moments of columns differ more than this, an eigendecomposition loses the small ones.
 _GRADED = 1e6
 
 
@@ -33,12 +32,11 @@ def principal_axes(C: Array, g: Array | None = None) -> tuple[Array, Array]:
 
     Notes
     -----
-    An eigendecomposition finds eigenvalues to rounding of the largest one. That is no loss when all
-    columns are of one scale. Otherwise C = S R S with S diagonal and R of unit diagonal; R = L L^T
-    by a pivoted Cholesky factorisation, which tells its rank; and a Jacobi singular value
-    decomposition of the factor S L, with g as one more column, finds all axes to high relative
-    accuracy. Whether a column counts then depends on its correlation with the others, not on its
-    unit.
+    The absolute error of the eigenvalues of an eigendecomposition is that of the largest one. This
+    is accurate enough if all columns have similar scales. Otherwise C = S R S with S diagonal and R
+    of unit diagonal. A pivoted Cholesky factorisation R = L L^T determines the rank. A Jacobi
+    singular value decomposition of the factor S L, with g as one more column, gives all axes with
+    high relative accuracy. The result then does not depend on the units of the columns.
 
     Time m^3, memory m^2.
 
@@ -62,7 +60,7 @@ def principal_axes(C: Array, g: Array | None = None) -> tuple[Array, Array]:
 
 
 def rank_tolerance(m: int) -> float:
-    """Share of the largest of m eigenvalues or singular values below which one cannot be told from zero."""
+    """Share of the largest of m eigenvalues or singular values below which values count as zero."""
     return float(np.finfo(float).eps) * max(_MIN_ROUNDING_ERRORS, m)
 
 
@@ -76,16 +74,14 @@ def _graded_axes(C: Array, g: Array | None) -> tuple[Array, Array]:
         factor = np.column_stack([factor, g])
     if factor.shape[1] == 0:
         return np.zeros(0), np.zeros((m, 0))
-    # Two-sided scaling (joba=2), no range limits (jobr=0): both are needed for high relative
-    # accuracy.
+    # High relative accuracy needs two-sided scaling (joba=2) and no range limits (jobr=0).
     tall = factor.shape[1] <= m
     values, left, right, work, _, _ = dgejsv(factor if tall else factor.T, joba=2, jobr=0)
     values = values * (work[0] / work[1])
     axes, others = (left[:, : len(values)], right) if tall else (right, left[:, : len(values)])
     if rank == m:
-        # An entry that joins a small axis to a large column must be right relative to its own size,
-        # because it will meet that column. From the factor it is: the error there is that of values
-        # / unit.
+        # Entries of small axes in large columns need high relative accuracy, because they will be
+        # multiplied by these columns. Computed from the factor, their error is small enough.
         accurate = solve_triangular(L, others[:m] * values, lower=True, trans=1)[order]
         axes = np.where(values < unit[:, None], accurate / unit[:, None], axes)
     keep = values > 0.0

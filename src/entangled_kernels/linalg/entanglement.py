@@ -1,4 +1,4 @@
-"""Is a psd matrix on a product of two spaces entangled? Necessary and sufficient tests, where there are any.
+"""Tests whether a psd matrix on a product of two spaces is entangled.
 
 A psd matrix is *separable* when it is a sum of kron(B_l, C_l) with psd factors (complex factors
 allowed), and *entangled* otherwise. Deciding this is NP-hard in general; the tests here are
@@ -61,8 +61,7 @@ def partial_transpose_eigenvalues(A: ArrayLike, dims: tuple[int, int]) -> AnyArr
     adjoint = array.conj().swapaxes(-1, -2)
     if not np.allclose(array, adjoint, rtol=0.0, atol=1e-8 * np.abs(array).max(initial=0.0)):
         raise ValueError(
-            "A must be Hermitian (symmetric when real) for its partial transpose to have real eigenvalues; "
-            "its largest departure is "
+            "A must be Hermitian (symmetric when real); A and its adjoint differ by "
             f"{np.abs(array - adjoint).max():.3g}. Pass (A + A.conj().T) / 2 if that is rounding."
         )
     return np.linalg.eigvalsh(partial_transpose(array, dims))
@@ -101,7 +100,7 @@ def is_ppt(A: ArrayLike, dims: tuple[int, int], tol: float = 1e-10) -> bool | ND
 def negativity(A: ArrayLike, dims: tuple[int, int]) -> Any:
     """Sum of the absolute negative eigenvalues of the partial transpose.
 
-    For a state (trace one) it is 0 where PPT holds and 1/2 for two maximally entangled qubits. It
+    For a state (trace one) it is 0 if PPT holds and 1/2 for two maximally entangled qubits. It
     scales with A: divide A by its trace to compare matrices.
 
     Examples
@@ -115,7 +114,7 @@ def negativity(A: ArrayLike, dims: tuple[int, int]) -> Any:
 
 
 def _rearranged(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
-    """Rearrange A so that kron(B, C) becomes the rank-one matrix vec(B) vec(C)^T: (..., d0*d0, d1*d1)."""
+    """Rearrange A to (..., d0*d0, d1*d1), so that kron(B, C) becomes vec(B) vec(C)^T."""
     A4 = as_bipartite(A, dims)  # (..., d0, d1, d0, d1)
     d0, d1 = dims
     return A4.swapaxes(-3, -2).reshape(*A4.shape[:-4], d0 * d0, d1 * d1)
@@ -124,8 +123,8 @@ def _rearranged(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
 def realignment(A: ArrayLike, dims: tuple[int, int]) -> Any:
     """Sum of the operator-Schmidt values: the computable cross norm (CCNR) value.
 
-    Above the trace of A (above 1 for a state) it proves entanglement, also for some matrices on
-    which the partial transpose is silent. It scales with A.
+    A value above the trace of A (above 1 for a state) proves entanglement, also for some matrices
+    whose partial transpose is psd. The value scales with A.
 
     Examples
     --------
@@ -193,8 +192,8 @@ def nearest_kronecker(A: ArrayLike, dims: tuple[int, int]) -> tuple[AnyArray, An
     -----
     kron(B, C) is the leading operator-Schmidt term. When the leading value is repeated, the SVD may
     return any combination of the tied factors, psd or not. The power method started at the partial
-    trace of A stays in the psd cone, and its limit is the projection of that start on the tied
-    factors, which is what is computed here.
+    trace of A stays in the psd cone. Its limit is the projection of the start on the tied factors,
+    and this projection is computed here.
 
     Examples
     --------

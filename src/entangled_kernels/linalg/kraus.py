@@ -1,6 +1,6 @@
 """Kraus operators and their Choi matrices, both ways.
 
-An operator-valued kernel K(x, z) = sum_i M_i phi(x) phi(z)^H M_i^H is held by its Kraus operators,
+An operator-valued kernel K(x, z) = sum_i M_i phi(x) phi(z)^H M_i^H is given by its Kraus operators,
 an array of shape (r, p, m), or by the psd matrix D = sum_i vec(M_i) vec(M_i)^H of shape (m*p, m*p)
 with row index ``feature * p + output``. The dimensions to give to the entanglement tools are ``(m,
 p)``.
@@ -39,12 +39,13 @@ def psd_factor(T: ArrayLike, name: str = "T", tol: float = 1e-12) -> AnyArray:
 
 
 def _scaled_eigenvectors(A: AnyArray, name: str, tol: float) -> tuple[AnyArray, AnyArray]:
-    """V (..., p, p) with A = V V^H for Hermitian psd A, by increasing eigenvalue, and which are not zero."""
+    """V (..., p, p) with A = V V^H for Hermitian psd A, and which columns (..., p) are not zero."""
     if not np.allclose(
         A, A.conj().swapaxes(-1, -2), rtol=0.0, atol=1e-8 * np.abs(A).max(initial=0.0)
     ):
         raise ValueError(
-            f"{name} must be symmetric (Hermitian when complex); pass ({name} + {name}.conj().T) / 2."
+            f"{name} must be symmetric (Hermitian when complex); "
+            f"pass ({name} + {name}.conj().T) / 2."
         )
     eigenvalues, vectors = np.linalg.eigh(A)
     scale = np.maximum(
@@ -53,7 +54,7 @@ def _scaled_eigenvectors(A: AnyArray, name: str, tol: float) -> tuple[AnyArray, 
     if np.any(eigenvalues < -1e-8 * scale):
         raise ValueError(
             f"{name} must be positive semidefinite, but has eigenvalue {eigenvalues.min():.3g}; "
-            "clip its eigenvalues at zero or use a kernel that may be indefinite (PartialTraceKernel)."
+            "clip its eigenvalues at zero, or use PartialTraceKernel, which may be indefinite."
         )
     kept = eigenvalues > tol * scale
     return vectors * np.sqrt(np.where(kept, eigenvalues, 0.0))[..., None, :], kept
@@ -161,16 +162,16 @@ def kraus_from_entangler(U: ArrayLike, T: ArrayLike, n_features: int) -> AnyArra
     p, m = V.shape[0], n_features
     if U_array.shape != (p * m, p * m):
         raise ValueError(
-            f"U has shape {U_array.shape}, but T of shape {(p, p)} and n_features={m} need {(p * m, p * m)}."
+            f"U has shape {U_array.shape}, but T of shape {(p, p)} and n_features={m} need "
+            f"{(p * m, p * m)}."
         )
-    kraus = np.einsum(
-        "okqa,qt->tkoa", U_array.reshape(p, m, p, m), V, optimize=True
-    )  # (rank, m, p, m)
+    U4 = U_array.reshape(p, m, p, m)
+    kraus = np.einsum("okqa,qt->tkoa", U4, V, optimize=True)  # (rank, m, p, m)
     return np.reshape(kraus, (-1, p, m))
 
 
 def separable_kraus(T: ArrayLike, n_features: int) -> AnyArray:
-    """Kraus operators t_j e_k^T of the separable kernel <phi(x), phi(z)> T, with T = sum_j t_j t_j^H.
+    """Kraus operators t_j e_k^T of the kernel <phi(x), phi(z)> T, with T = sum_j t_j t_j^H.
 
     Returns
     -------

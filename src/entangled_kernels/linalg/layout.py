@@ -1,12 +1,12 @@
-"""The index convention: which index runs fastest.
+"""The index convention, and the types of arrays.
 
 Every vector over (feature, output) pairs has row index ``feature * p + output``, and every vector
 over (sample, output) pairs has row index ``sample * p + output``. In NumPy's row-major order both
 are plain reshapes: an array of shape (m, p) or (n, p) flattens into such a vector with
 ``reshape(-1)``, and a block operator that acts on features alone is ``kron(A, eye(p))``.
 
-Also the types of the arrays that obey it: `Array` of real numbers, `AnyArray` of real or complex
-ones, and `Index` of positions in them.
+The types are `Array` of real numbers, `AnyArray` of real or complex numbers, and `Index` of
+positions in arrays.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Index = NDArray[np.intp]
 
 
 def kraus_to_stacked(kraus: Array) -> Array:
-    """Write Kraus operators (..., r, p, m) as the columns of Q (..., m * p, r), column i being vec(M_i).
+    """Write Kraus operators M_i (..., r, p, m) as the columns vec(M_i) of Q (..., m * p, r).
 
     Examples
     --------
@@ -34,20 +34,19 @@ def kraus_to_stacked(kraus: Array) -> Array:
     array([0., 3., 1., 4., 2., 5.])
     """
     *lead, r, p, m = kraus.shape
-    return (
-        np.moveaxis(kraus, -3, -1).swapaxes(-3, -2).reshape(*lead, m * p, r)
-    )  # from (..., m, p, r)
+    stacked = np.moveaxis(kraus, -3, -1).swapaxes(-3, -2)  # (..., m, p, r)
+    return stacked.reshape(*lead, m * p, r)
 
 
 def stacked_to_kraus(Q: Array, n_outputs: int) -> Array:
-    """Read the columns of Q (..., m * p, r) as Kraus operators (..., r, p, m): `kraus_to_stacked` undone."""
+    """Kraus operators (..., r, p, m) from Q (..., m * p, r), the inverse of `kraus_to_stacked`."""
     *lead, mp, r = Q.shape
     Q = Q.reshape(*lead, mp // max(1, n_outputs), n_outputs, r)  # (..., m, p, r)
     return np.moveaxis(Q, -1, -3).swapaxes(-1, -2)
 
 
 def unique_columns(A: AnyArray) -> tuple[AnyArray, Index]:
-    """The distinct columns (n, g) of A (n, p) in lexicographic order, and the place of each column, (p,).
+    """The distinct columns (n, g) of A (n, p) in lexicographic order, and the index (p,) of each.
 
     Examples
     --------
@@ -59,16 +58,15 @@ def unique_columns(A: AnyArray) -> tuple[AnyArray, Index]:
     n, p = A.shape
     if n == 0 or p == 0:
         return A[:, :1], np.zeros(p, dtype=np.intp)
-    # Columns are compared as they lie in memory, far faster than number by number; minus zero
-    # becomes zero.
+    # Comparing the bytes of columns is far faster than comparing numbers; minus zero becomes zero.
     columns = np.ascontiguousarray(A.T if A.dtype.kind == "b" else A.T + 0)
     view = columns.view(f"V{n * columns.itemsize}")
-    _, first, place = np.unique(view, return_index=True, return_inverse=True)
-    found, height = columns[first], 32
+    _, first, index = np.unique(view, return_index=True, return_inverse=True)
+    distinct, height = columns[first], 32
     # Most columns differ in their first rows.
-    while height < n and len(np.unique(found[:, :height], axis=0)) < len(found):
+    while height < n and len(np.unique(distinct[:, :height], axis=0)) < len(distinct):
         height *= 8
-    order = np.lexsort(found[:, :height].T[::-1])
+    order = np.lexsort(distinct[:, :height].T[::-1])
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    return np.ascontiguousarray(found[order].T), rank[place.reshape(-1)]
+    return np.ascontiguousarray(distinct[order].T), rank[index.reshape(-1)]

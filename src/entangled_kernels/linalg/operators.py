@@ -1,6 +1,6 @@
-"""Lazy block Gram matrices: SciPy linear operators that keep the structure of an operator-valued kernel.
+"""Lazy block Gram matrices: SciPy linear operators that keep the structure of a kernel.
 
-A block operator stands for the matrix of shape (n*p, t*p) whose p x p block (i, j) is K(x_i, z_j);
+A block operator represents the matrix of shape (n*p, t*p) whose p x p block (i, j) is K(x_i, z_j);
 its row index is ``sample * p + output``. A subclass writes its products, its adjoint and
 `block_rows`, the blocks of some rows; dense matrices, blocks and diagonals follow from these.
 """
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
+from sklearn.utils import gen_batches
 
 from .layout import AnyArray
 
@@ -25,14 +26,14 @@ __all__ = [
     "SumOperator",
 ]
 
-# Row chunks of unstructured operators hold about this many numbers (32 MB in double precision).
+# Row chunks of unstructured operators have about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22
-# Points to a square piece of a diagonal.
+# Points in a square piece of a diagonal.
 DIAGONAL_CHUNK = 32
 
 
 class BlockOperator(LinearOperator):
-    """A matrix of shape (n*p, t*p) made of p x p blocks, known by its products.
+    """A matrix of shape (n*p, t*p) made of p x p blocks, given by its products.
 
     Parameters
     ----------
@@ -67,9 +68,8 @@ class BlockOperator(LinearOperator):
         )
 
     def _chunks(self, n_rows: int) -> Iterator[slice]:
-        step = max(1, CHUNK_NUMBERS // max(1, self.n_columns * self.n_outputs**2))
-        for start in range(0, n_rows, step):
-            yield slice(start, min(start + step, n_rows))
+        step = CHUNK_NUMBERS // max(1, self.n_columns * self.n_outputs**2)
+        yield from gen_batches(n_rows, max(1, step))
 
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]
@@ -84,7 +84,7 @@ class BlockOperator(LinearOperator):
 
 
 class DenseOperator(BlockOperator):
-    """A block matrix that is already formed, from its blocks (n, t, p, p).
+    """A block matrix that is stored, from its blocks (n, t, p, p).
 
     Examples
     --------
@@ -111,9 +111,9 @@ class DenseOperator(BlockOperator):
 
 
 class FunctionOperator(BlockOperator):
-    """A block matrix without structure, computed some rows at a time when it is asked for.
+    """A block matrix without structure, computed some rows at a time for each product.
 
-    One that fits into a single chunk is kept from its first product on.
+    A matrix that fits into a single chunk is computed once.
 
     Parameters
     ----------
@@ -160,9 +160,7 @@ class FunctionOperator(BlockOperator):
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p), from square pieces along the diagonal."""
         n = min(self.n_rows, self.n_columns)
-        pieces = [
-            slice(start, min(start + DIAGONAL_CHUNK, n)) for start in range(0, n, DIAGONAL_CHUNK)
-        ]
+        pieces = gen_batches(n, DIAGONAL_CHUNK)
         squares = (self._between(self._rows[piece], self._columns[piece]) for piece in pieces)
         return np.concatenate([np.einsum("iiop->iop", square) for square in squares])
 
@@ -226,8 +224,8 @@ class HadamardOperator(BlockOperator):
     def __init__(self, first: BlockOperator, second: BlockOperator) -> None:
         if first.shape != second.shape or first.n_outputs != second.n_outputs:
             raise ValueError(
-                f"second has shape {second.shape} with {second.n_outputs} outputs, but must match first: "
-                f"{first.shape} with {first.n_outputs} outputs."
+                f"second has shape {second.shape} with {second.n_outputs} outputs, but must match "
+                f"first: {first.shape} with {first.n_outputs} outputs."
             )
         dtype = np.result_type(first.dtype, second.dtype)
         super().__init__(first.n_rows, first.n_columns, first.n_outputs, dtype)

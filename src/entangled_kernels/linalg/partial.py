@@ -77,7 +77,7 @@ def partial_trace(A: ArrayLike, dims: tuple[int, int], keep: int = 0) -> AnyArra
 
 
 def block_trace(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
-    """Sum the diagonal d1 x d1 blocks of A: the partial trace that keeps the second space.
+    """Sum the diagonal d1 x d1 blocks of A: the partial trace over the first space.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def block_trace(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
 
 
 def partial_transpose(A: ArrayLike, dims: tuple[int, int], system: int = 1) -> AnyArray:
-    """Transpose one of two spaces; ``system=1`` transposes every d1 x d1 block in its place.
+    """Transpose one of two spaces; ``system=1`` transposes every d1 x d1 block.
 
     The eigenvalues are the same for both systems of a Hermitian matrix, up to conjugation.
 

@@ -1,7 +1,6 @@
 """Block operators with structure: Kronecker products, sums of them, and low rank.
 
-Nothing here stores more than its factors; `to_dense` and `blocks` are the only ways to form n*t*p^2
-numbers.
+Each operator stores its factors only. `to_dense` and `blocks` form n*t*p^2 numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = [
 
 
 def multiple_of_identity(T: AnyArray) -> Any:
-    """Return c when T = c I, which outputs that share one scalar kernel have, and None otherwise.
+    """Return c if T = c I, and None otherwise.
 
     Examples
     --------
@@ -37,7 +36,7 @@ def multiple_of_identity(T: AnyArray) -> Any:
 
 
 def is_identity(T: AnyArray) -> bool:
-    """Whether a matrix of any shape is the identity, so that a product with it can be left out."""
+    """Whether a matrix of any shape is the identity."""
     return T.shape[0] == T.shape[1] == np.count_nonzero(T) and bool(np.all(np.diag(T) == 1.0))
 
 
@@ -58,8 +57,7 @@ class KroneckerOperator(BlockOperator):
 
     Notes
     -----
-    A product with c columns costs O(n t p c + n p^2 c), and nothing larger than its factors is
-    stored.
+    A product with c columns costs O(n t p c + n p^2 c).
 
     Examples
     --------
@@ -145,7 +143,8 @@ class SumOfKroneckersOperator(BlockOperator):
     Examples
     --------
     >>> import numpy as np
-    >>> operator = SumOfKroneckersOperator(np.ones((2, 3, 3)), np.stack([np.eye(2), np.ones((2, 2))]))
+    >>> Ts = np.stack([np.eye(2), np.ones((2, 2))])
+    >>> operator = SumOfKroneckersOperator(np.ones((2, 3, 3)), Ts)
     >>> operator.diagonal_blocks()[0]
     array([[2., 1.],
            [1., 2.]])

@@ -1,4 +1,4 @@
-"""Pictures of kernels, of how they were learned and of results, and the HTML page that holds them.
+"""Displays of kernels, models and results, and a self-contained HTML page.
 
 Displays need the extra ``plot`` (matplotlib), pages the extra ``cli`` (Jinja2). Both are imported
 when something is drawn or written.
@@ -29,16 +29,16 @@ __all__ = [
     "SelectionDisplay",
 ]
 
-# Imported when one of their names is asked for: the command line uses `cells` without scikit-learn.
+# Imported on first access, because the command line uses `cells` without scikit-learn.
 _MODULES = ("comparison", "kernel", "page", "projection", "relations", "selection")
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
         for module in _MODULES:
-            found = getattr(_import_module(f".{module}", __name__), name, None)
-            if found is not None:
-                return globals().setdefault(name, found)
+            value = getattr(_import_module(f".{module}", __name__), name, None)
+            if value is not None:
+                return globals().setdefault(name, value)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,4 +1,4 @@
-"""Values as text: cells of tables, and characters that cannot be seen made visible."""
+"""Values as text: cells of tables, and visible escapes of control characters."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
 class PageTable(NamedTuple):
-    """Columns and rows of a table with its caption and note; rows begin with what they are about.
+    """A table of an experiment that is not made from its records.
 
-    It stands beside the tables of an experiment's records, or in the place of those of the metrics
-    that it ``replaces``. Digits are of all columns, or by column; so many first columns are
-    ``row_headers``.
+    The parameters are those of `Report.table`. The tables of the metrics in ``replaces`` are left
+    out.
     """
 
     columns: Sequence[str]
@@ -49,10 +48,10 @@ class Table:
         self.sure, self.marked = None if sure is None else set(sure), set(marked)
         self.columns, self.rows = [str(column) for column in columns], [list(row) for row in rows]
         width = len(self.columns)
-        for place, row in enumerate(self.rows):
+        for j, row in enumerate(self.rows):
             if len(row) != width:
                 raise ValueError(
-                    f"row {place} must have {width} cells as there are columns, got {len(row)}"
+                    f"row {j} must have {width} cells as there are columns, got {len(row)}"
                 )
         if best not in (None, "min", "max"):
             raise ValueError(f"best must be 'min', 'max' or None, got {best!r}")
@@ -62,86 +61,82 @@ class Table:
             if name not in self.columns and name not in range(width)
         ]
         if unknown:
-            raise ValueError(f"best_among must hold names or places of columns, got {unknown[0]!r}")
+            raise ValueError(
+                f"best_among must hold names or positions of columns, got {unknown[0]!r}"
+            )
         if not 0 <= row_headers <= width:
             raise ValueError(f"row_headers must lie between 0 and {width}, got {row_headers}")
         by_name = digits if isinstance(digits, Mapping) else dict.fromkeys(self.columns, digits)
         self.digits = [by_name.get(column, 3) for column in self.columns]
         self.best, self.row_headers = best, row_headers
         among = range(row_headers, width) if best_among is None else best_among
-        self.competing = [
-            place for place, name in enumerate(self.columns) if name in among or place in among
-        ]
-        self.numeric = [self._is_numeric(place) for place in range(width)]
+        self.competing = [j for j, name in enumerate(self.columns) if name in among or j in among]
+        self.numeric = [self._is_numeric(j) for j in range(width)]
 
     def heads(self) -> list[dict[str, Any]]:
         """Text and classes of the column headers."""
         return [
-            {"text": column, "classes": self._classes(place)}
-            for place, column in enumerate(self.columns)
+            {"text": column, "classes": self._classes(j)} for j, column in enumerate(self.columns)
         ]
 
     def cells(self) -> list[list[dict[str, Any]]]:
-        """Rows of cells: text, classes, whether it is a header, whether it is marked as the best."""
+        """Text and classes of all cells, and whether a cell is a header or the best of its row."""
         return [self._row(number, row) for number, row in enumerate(self.rows)]
 
     def best_in_words(self) -> str:
-        """What the star stands for; empty without any."""
-        if not any(self._best_places(row, number) for number, row in enumerate(self.rows)):
+        """Meaning of the star; empty if there is none."""
+        if not any(self._best_columns(row, number) for number, row in enumerate(self.rows)):
             return ""
         word = "least" if self.best == "min" else "largest"
         sure = "" if self.sure is None else ", by more than chance would give"
         return f"★ {word} of the row{sure}."
 
     def _row(self, number: int, row: list[Any]) -> list[dict[str, Any]]:
-        best = self._best_places(row, number)
-        best |= {place for place, name in enumerate(self.columns) if (number, name) in self.marked}
+        best = self._best_columns(row, number)
+        best |= {j for j, name in enumerate(self.columns) if (number, name) in self.marked}
         cells = []
-        for place, (value, digits) in enumerate(zip(row, self.digits, strict=True)):
-            text, header = format_cell(value, digits), place < self.row_headers
-            is_best = place in best and not header
+        for j, (value, digits) in enumerate(zip(row, self.digits, strict=True)):
+            text, header = format_cell(value, digits), j < self.row_headers
+            is_best = j in best and not header
             more = ["best"] if is_best else ["long"] * (len(text) > LONG)
-            classes = self._classes(place) + more
+            classes = self._classes(j) + more
             cells.append({"text": text, "classes": classes, "header": header, "best": is_best})
         return cells
 
-    def _best_places(self, row: list[Any], number: int = 0) -> set[int]:
-        """Places of the least or largest number as printed; none where fewer than two compete, or unsure."""
-        if self.best is None:
-            return set()
-        values = {place: _number(row[place]) for place in self.competing}
+    def _best_columns(self, row: list[Any], number: int = 0) -> set[int]:
+        """Columns of the smallest or largest number as printed; none if fewer than two compete."""
         rounded = {
-            place: round(value, self.digits[place])
-            for place, value in values.items()
-            if value is not None
+            j: round(value, self.digits[j])
+            for j in self.competing
+            if (value := _number(row[j])) is not None
         }
-        if len(rounded) < 2:
+        if self.best is None or len(rounded) < 2:
             return set()
         target = min(rounded.values()) if self.best == "min" else max(rounded.values())
-        places = {place for place, value in rounded.items() if value == target}
+        best = {j for j, value in rounded.items() if value == target}
         if self.sure is not None:
-            places = {place for place in places if (number, self.columns[place]) in self.sure}
-        return places if len(places) < len(rounded) else set()
+            best = {j for j in best if (number, self.columns[j]) in self.sure}
+        return best if len(best) < len(rounded) else set()
 
-    def _classes(self, place: int) -> list[str]:
-        return ["num"] if self.numeric[place] else []
+    def _classes(self, j: int) -> list[str]:
+        return ["num"] if self.numeric[j] else []
 
-    def _is_numeric(self, place: int) -> bool:
-        cells = [row[place] for row in self.rows if row[place] is not None]
+    def _is_numeric(self, j: int) -> bool:
+        cells = [row[j] for row in self.rows if row[j] is not None]
         return bool(cells) and all(
             isinstance(cell, Real | tuple) and not _is_bool(cell) for cell in cells
         )
 
 
 def format_cell(value: Any, digits: int) -> str:
-    """A cell as text: numbers with so many digits, pairs as mean and spread, a dash for nothing.
+    """A cell as text: numbers with so many digits, pairs as mean and spread, a dash for None.
 
     Examples
     --------
-    >>> format_cell(0.12345, 3), format_cell((0.5, 0.01), 2), format_cell(12, 3), format_cell(None, 3)
-    ('0.123', '0.50 ± 0.01', '12', '–')
+    >>> format_cell(0.12345, 3), format_cell((0.5, 0.01), 2), format_cell(None, 3)
+    ('0.123', '0.50 ± 0.01', '–')
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None:
         return NOTHING
     if _is_bool(value):
         return "yes" if value else "no"
@@ -156,7 +151,7 @@ def format_cell(value: Any, digits: int) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """What a cell competes with: its number, or the mean of a pair."""
+    """The number of a cell, or the mean of a pair; None for other cells."""
     value = value[0] if isinstance(value, tuple) and value else value
     if not isinstance(value, Real) or _is_bool(value) or math.isnan(value):
         return None

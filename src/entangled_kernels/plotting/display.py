@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["class_labels", "kernel_names", "one_per_class", "output_names", "shortened"]
-
-# Okabe and Ito's palette, which remains distinct under all common kinds of colour blindness; brown,
-# and grey below, are for pictures of many curves.
+# Okabe and Ito's palette, which is distinct under all common kinds of colour blindness. Brown, and
+# grey below, are for pictures of many curves.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PURPLE, BLACK, BROWN = "#56B4E9", "#CC79A7", "#000000", "#7A4A1E"
 INK, GREY, PALE = "#222222", "#767676", "#C4C4C4"
@@ -57,7 +55,7 @@ RC: dict[Any, Any] = {
 
 
 class Look(NamedTuple):
-    """How one of several things is drawn; each field alone tells it from the others."""
+    """How a method is drawn. No two methods share a value of any field."""
 
     color: str
     marker: str
@@ -80,27 +78,26 @@ _METHODS = ("EKL", "ptrEKL", "OKL", "entangled", "PLS", "extra-trees", "KRR", "k
 
 
 def looks(names: list[str]) -> dict[str, Look]:
-    """A look for each name: a method of the experiments has its own, others get what is left in order.
+    """A look for each name. Methods of the experiments look the same in all figures.
 
     Examples
     --------
     >>> looks(["KRR", "mine"])["KRR"].color
     '#000000'
     """
-    own = {name: look for name, look in zip(_METHODS, _LOOKS, strict=False) if name in names}
-    free = [look for look in _LOOKS if look not in own.values()] or list(_LOOKS)
-    rest = [name for name in names if name not in own]
-    own |= {name: free[place % len(free)] for place, name in enumerate(rest)}
-    return {name: own[name] for name in names}
+    fixed = {name: look for name, look in zip(_METHODS, _LOOKS, strict=False) if name in names}
+    free = [look for look in _LOOKS if look not in fixed.values()] or list(_LOOKS)
+    rest = [name for name in names if name not in fixed]
+    chosen = fixed | {name: free[i % len(free)] for i, name in enumerate(rest)}
+    return {name: chosen[name] for name in names}
 
 
 class Display:
     """Base of the displays.
 
-    A figure made here does not belong to pyplot, so nothing stays open behind it. It is `figure_`:
-    save it with ``display.figure_.savefig(...)``, or leave the display as the last line of a
-    notebook cell. To draw in a figure of pyplot, pass its axes (or, where there are several panels,
-    the figure).
+    Figures made here do not belong to pyplot and need not be closed. Save a figure with
+    ``display.figure_.savefig(...)``. A notebook shows a display that is the last line of a cell. To
+    draw in a figure of pyplot, pass its axes, or the figure if there are several panels.
 
     Attributes
     ----------
@@ -144,7 +141,7 @@ class AxesDisplay(Display):
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw with the house's settings, and leave the user's as they were."""
+    """Draw with the settings of this package; the settings of matplotlib do not change."""
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -156,20 +153,25 @@ def house_style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches, apart from pyplot."""
+    """An empty figure of this size in inches, which pyplot does not know."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def whole_figure(part: Any) -> Figure:
-    """The figure that axes or a subfigure belong to; a figure itself."""
+    """The figure that axes or a subfigure belong to."""
     figure: Figure = part.figure.figure
     return figure
 
 
+def add_colorbar(ax: Axes, image: Any, **options: Any) -> None:
+    """A colour bar without frame."""
+    ax.figure.colorbar(image, ax=ax, **options).outline.set_visible(False)
+
+
 def integer_ticks(ax: Axes) -> None:
-    """Let the ticks of the horizontal axis be whole numbers."""
+    """Use whole numbers only as ticks of the horizontal axis."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -178,7 +180,7 @@ def integer_ticks(ax: Axes) -> None:
 def legend_entry(
     label: str, color: str, marker: str, *, line: Any = "none", open_marker: bool = False
 ) -> Any:
-    """A line of a legend that nothing drawn stands for."""
+    """An entry of a legend that belongs to no curve."""
     from matplotlib.lines import Line2D
 
     return Line2D(
@@ -194,7 +196,7 @@ def legend_entry(
 
 
 def fitted_estimator(model: Any) -> Any:
-    """The entangled estimator itself, solved, or the one that a search over settings has chosen."""
+    """The solved entangled estimator, or the best one of a search over settings."""
     check_is_fitted(model)
     if hasattr(model, "solve"):
         model.solve()
@@ -202,20 +204,22 @@ def fitted_estimator(model: Any) -> Any:
         raise ValueError("model is a search without a fitted model to draw; fit it with refit=True")
     estimator = getattr(model, "best_estimator_", model)
     if not hasattr(estimator, "kernel_"):
-        last = (
-            "; give its last step, model[-1], and transformed rows"
-            if hasattr(model, "steps")
-            else ""
-        )
         raise TypeError(
-            f"model must be an EntangledKernelRidge, or a search over its settings, got "
-            f"{type(estimator).__name__}{last}"
+            "model must be an EntangledKernelRidge, or a search over its settings, got "
+            f"{type(estimator).__name__}{last_step_advice(model)}"
         )
     return estimator
 
 
+def last_step_advice(model: Any) -> str:
+    """Way out for an error about a model that may be a pipeline."""
+    return (
+        "; give its last step, model[-1], and transformed rows" if hasattr(model, "steps") else ""
+    )
+
+
 def class_labels(y: Any, names: list[str] | None = None) -> NDArray[Any]:
-    """Label of each sample, from labels (n,) or from targets (n, p) that are high in one column each.
+    """Label of each sample, from labels (n,) or from one target per class (n, p).
 
     Examples
     --------
@@ -227,11 +231,11 @@ def class_labels(y: Any, names: list[str] | None = None) -> NDArray[Any]:
         return array
     if not one_per_class(array):
         raise ValueError(
-            "y must hold one label per sample, or one column per class with a single high value in each row; "
-            f"got shape {array.shape} of other values. Pass the labels, or y=None."
+            "y must hold one label per sample, or one column per class with a single high value in "
+            f"each row; got shape {array.shape} of other values. Pass the labels, or y=None."
         )
-    places = array.argmax(axis=1)
-    return np.asarray(places if names is None else np.asarray(names)[places])
+    columns = array.argmax(axis=1)
+    return np.asarray(columns if names is None else np.asarray(names)[columns])
 
 
 def one_per_class(Y: NDArray[Any]) -> bool:
@@ -243,7 +247,7 @@ def one_per_class(Y: NDArray[Any]) -> bool:
 
 
 def kernel_names(estimator: Any, n_outputs: int) -> Any:
-    """Names of the targets of a model; None where its kernel has other outputs, those of a transform."""
+    """Names of the targets of a model; None if its kernel has other outputs than the targets."""
     names = getattr(estimator, "target_names_", None)
     return None if names is None or len(names) != n_outputs else names
 
@@ -258,12 +262,23 @@ def output_names(names: Any, n_outputs: int) -> list[str]:
     return words
 
 
-def shortened(name: str, length: int) -> str:
-    """A name of at most so many letters, with a sign where some are left out.
+def shortened(name: str, length: int = 26) -> str:
+    """A name of at most so many letters, without its middle if it is longer.
 
     Examples
     --------
     >>> shortened("strength of concrete", 12)
-    'strength of…'
+    'streng…crete'
     """
-    return name if len(name) <= length else name[: length - 1].rstrip() + "…"
+    if len(name) <= length:
+        return name
+    half = length // 2
+    return f"{name[:half].rstrip()}…{name[len(name) - (length - half - 1) :].lstrip()}"
+
+
+def write_numbers(ax: Axes, values: Any, write: Callable[[float], str], limit: float) -> None:
+    """Write finite numbers in the cells of an image, light on dark ones; `limit` is the darkest."""
+    for row, column in zip(*np.nonzero(np.isfinite(values)), strict=True):
+        value = values[row, column]
+        color = "white" if abs(value) > 0.6 * limit else INK
+        ax.text(column, row, write(value), color=color, ha="center", va="center", fontsize=7.0)

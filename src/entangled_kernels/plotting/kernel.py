@@ -1,8 +1,9 @@
-"""The learned kernel: its block Gram matrix, and how entangled it is."""
+"""Displays of a kernel: its block Gram matrix, and its entanglement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from .display import (
     INK,
     VERMILION,
     Display,
+    add_colorbar,
     class_labels,
     fitted_estimator,
     house_style,
@@ -26,19 +28,18 @@ from .display import (
     output_names,
     shortened,
     whole_figure,
+    write_numbers,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ..io import ExperimentResults
-    from ..kernels import KrausKernel
 
 __all__ = ["EntanglementSpectrumDisplay", "GramDisplay"]
 
-# Up to so many samples have lines between them, blocks up to so many outputs have numbers in their
-# cells and names, of so many letters, at their sides.
+# Largest numbers of samples that are separated by lines, of outputs with numbers in the cells of
+# blocks, of outputs with names at the sides of blocks, and of letters of names.
 SEPARATED, NUMBERED, NAMED, LETTERS = 20, 6, 12, 12
 
 COLORBAR: dict[str, Any] = {
@@ -51,7 +52,7 @@ COLORBAR: dict[str, Any] = {
 
 
 class GramDisplay(Display):
-    """Block Gram matrix G with lines between classes (or samples), and some of its blocks K(x_i, x_j).
+    """Block Gram matrix with lines between classes (or samples), and some of its blocks enlarged.
 
     Parameters
     ----------
@@ -61,14 +62,13 @@ class GramDisplay(Display):
     n_outputs : int, optional
         Number p of outputs; needed for a matrix.
     labels : array of shape (n,), optional
-        Class of each sample. Samples of a class must stand together for its lines to mean
-        something.
+        Class of each sample. Lines are drawn where the class changes from a sample to the next.
     names : sequence of str, optional
         Names of the outputs.
     zoom : "auto", None or sequence of (i, j)
-        Pairs of samples whose blocks are enlarged. ``"auto"`` takes one within the first class, one
-        between it and the last, and one within the last; none where there is a single output.
-    title : str, default="Block Gram matrix of the learned kernel"
+        Pairs of samples whose blocks are enlarged. "auto" is a block within the first class, a
+        block between the first and the last class, and a block within the last class; none for a
+        single output.
 
     Attributes
     ----------
@@ -93,7 +93,6 @@ class GramDisplay(Display):
         labels: ArrayLike | None = None,
         names: Sequence[Any] | None = None,
         zoom: Any = "auto",
-        title: str = "Block Gram matrix of the learned kernel",
     ) -> None:
         self.gram, self.n_outputs = _as_matrix(gram, n_outputs)
         n = len(self.gram) // self.n_outputs
@@ -104,7 +103,6 @@ class GramDisplay(Display):
             )
         self.names = output_names(names, self.n_outputs)
         self.zoom = _pairs(zoom, n, self.n_outputs, self.labels)
-        self.title = title
 
     @classmethod
     def from_estimator(
@@ -113,26 +111,22 @@ class GramDisplay(Display):
         X: Any,
         y: Any = None,
         *,
-        order: Any = "class",
         names: Sequence[Any] | None = None,
         zoom: Any = "auto",
-        title: str = "Block Gram matrix of the learned kernel",
         figure: Figure | SubFigure | None = None,
     ) -> Self:
         """Draw the learned kernel of a fitted model on some samples.
 
         Parameters
         ----------
-        model : fitted estimator with a ``kernel_``
-            A search is asked for its best estimator.
+        model : fitted estimator with a ``kernel_``, or a search
+            Of a search the best estimator is drawn.
         X : array-like or data frame of shape (n, n_features)
-            All n*p rows and columns are drawn, so a hundred samples are many.
+            All n*p rows and columns are drawn: use at most about a hundred samples.
         y : array-like of shape (n,) or (n, p), optional
-            Labels, or one target per class.
-        order : {"class", "given"} or array of int
-            Samples of a class together, as they are, or in an order of your own. Pairs in ``zoom``
-            are places in this order.
-        names, zoom, title : as in the class
+            Labels, or one target per class. Samples are sorted by class, and pairs in ``zoom`` are
+            positions in this order.
+        names, zoom : as in the class
             Names default to those of the targets that the model was fitted with.
         figure : Figure or SubFigure, optional
         """
@@ -144,25 +138,10 @@ class GramDisplay(Display):
         labels = None if y is None else class_labels(y, output_names(names, p))
         if labels is not None and len(labels) != n:
             raise ValueError(f"y must have {n} samples as X has, got {len(labels)}")
-        places = _order(order, n, labels)
-        blocks = blocks[np.ix_(places, places)]
-        labels = None if labels is None else labels[places]
-        return cls(blocks, labels=labels, names=names, zoom=zoom, title=title).plot(figure)
-
-    @classmethod
-    def from_results(
-        cls,
-        results: ExperimentResults,
-        *,
-        n_outputs: int | None = None,
-        names: Sequence[Any] | None = None,
-        zoom: Any = "auto",
-        title: str = "Block Gram matrix of the learned kernel",
-        figure: Figure | SubFigure | None = None,
-    ) -> Self:
-        """Draw the array ``gram`` of an experiment's results, by its ``labels`` where there are any."""
-        gram, labels = results.array("gram"), results.arrays.get("labels")
-        return cls(gram, n_outputs, labels=labels, names=names, zoom=zoom, title=title).plot(figure)
+        if labels is not None:
+            order = np.argsort(labels, kind="stable")
+            blocks, labels = blocks[np.ix_(order, order)], labels[order]
+        return cls(blocks, labels=labels, names=names, zoom=zoom).plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default.
@@ -186,10 +165,8 @@ class GramDisplay(Display):
                 self.gram, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest"
             )
             self._draw_lines(ax)
-            ax.set_title(self.title)
-            figure.colorbar(image, ax=ax, label="kernel value", **COLORBAR).outline.set_visible(
-                False
-            )
+            ax.set_title("Block Gram matrix of the learned kernel")
+            add_colorbar(ax, image, label="kernel value", **COLORBAR)
             axes = [ax]
             for row, pair in enumerate(self.zoom):
                 axes.append(figure.add_subplot(grid[row, 1]))
@@ -243,18 +220,7 @@ class GramDisplay(Display):
         if last:
             ax.set_xlabel("output")
         if p <= NUMBERED:
-            for (row, column), value in np.ndenumerate(block):
-                dark = abs(value) > 0.6 * limit
-                text = _short(value, limit)
-                ax.text(
-                    column,
-                    row,
-                    text,
-                    ha="center",
-                    va="center",
-                    fontsize=6.5,
-                    color="white" if dark else INK,
-                )
+            write_numbers(ax, block, partial(_short, limit=limit), limit)
 
     def _pair_name(self, pair: tuple[int, int]) -> str:
         if self.labels is None:
@@ -267,7 +233,7 @@ class GramDisplay(Display):
 
 
 def _blocks(kernel: Any, X: Any) -> Array:
-    """Values K(x_i, x_j) of a kernel; its feature map sees data frames as they are, names and all."""
+    """Values K(x_i, x_j) of a kernel; data frames are passed to its feature map unchanged."""
     if isinstance(kernel, KrausKernel):
         return KrausKernel(kernel.kraus, metric=kernel.metric).blocks(
             feature_rows(kernel.feature_map, X)
@@ -305,14 +271,14 @@ def _pairs(zoom: Any, n: int, p: int, labels: NDArray[Any] | None) -> list[tuple
         first, last = _middles(n, labels)
         return list(dict.fromkeys([(first, first), (first, last), (last, last)]))
     pairs = [(int(i), int(j)) for i, j in zoom]
-    outside = [pair for pair in pairs if not all(0 <= place < n for place in pair)]
+    outside = [pair for pair in pairs if not all(0 <= i < n for i in pair)]
     if outside:
-        raise ValueError(f"zoom must hold pairs of samples from 0 to {n - 1}, got {outside[0]}")
+        raise ValueError(f"zoom must be pairs of samples from 0 to {n - 1}, got {outside[0]}")
     return pairs
 
 
 def _middles(n: int, labels: NDArray[Any] | None) -> tuple[int, int]:
-    """A sample in the middle of the first class and one of the last, so that their blocks stand apart."""
+    """A sample in the middle of the first class, and one in the middle of the last class."""
     if labels is None:
         return n // 4, (3 * n) // 4
     first = np.flatnonzero(labels == labels[0])
@@ -320,26 +286,13 @@ def _middles(n: int, labels: NDArray[Any] | None) -> tuple[int, int]:
     return int(first[len(first) // 2]), int(last[len(last) // 2])
 
 
-def _order(order: Any, n: int, labels: NDArray[Any] | None) -> NDArray[np.intp]:
-    if isinstance(order, str):
-        if order not in ("class", "given"):
-            raise ValueError(f"order must be 'class', 'given' or places of samples, got {order!r}")
-        if order == "given" or labels is None:
-            return np.arange(n)
-        return np.argsort(labels, kind="stable")
-    places = np.asarray(order, dtype=np.intp)
-    if places.ndim != 1 or not ((places >= 0) & (places < n)).all():
-        raise ValueError(f"order must hold places of samples from 0 to {n - 1}")
-    return places
-
-
 def _limit(G: Array) -> float:
-    """Half-width of the colour scale: a few extreme values are cut off, so that the rest can be seen."""
+    """Half-width of the colour scale; the most extreme 0.5% of the values are cut off."""
     return float(np.quantile(np.abs(G), 0.995)) or float(np.abs(G).max()) or 1.0
 
 
 def _short(value: float, limit: float) -> str:
-    """Two figures, without the zero before the point."""
+    """Two digits, without the zero before the point."""
     digits = max(0, 1 - int(np.floor(np.log10(limit))))
     if round(value, digits) == 0:
         return "0"
@@ -348,7 +301,7 @@ def _short(value: float, limit: float) -> str:
 
 
 def _connect(ax: Axes, panel: Axes, pair: tuple[int, int], p: int) -> None:
-    """Frame a block in the matrix, and lead two lines from it to the panel that enlarges it."""
+    """Frame a block in the matrix, and draw two lines from it to the panel that enlarges it."""
     from matplotlib.patches import ConnectionPatch, Rectangle
 
     top, left = pair[0] * p - 0.5, pair[1] * p - 0.5
@@ -366,27 +319,26 @@ def _connect(ax: Axes, panel: Axes, pair: tuple[int, int], p: int) -> None:
         ax.figure.add_artist(line)
 
 
-# An eigenvalue counts as negative, and a value as different from zero, beyond this share of the
-# largest.
+# Eigenvalues below this share of the largest are treated as zero.
 TOLERANCE = 1e-10
-# So many Schmidt values are drawn at most.
+# Largest number of Schmidt values that are drawn.
 SHOWN = 24
 
 
 class EntanglementSpectrumDisplay(Display):
-    """Eigenvalues of the partial transpose of D / tr(D), and shares of the operator-Schmidt values of D.
+    """Eigenvalues of the partial transpose of D / tr(D), and operator-Schmidt values of D.
 
-    A negative eigenvalue proves that the kernel is entangled; they are marked. A single Schmidt
-    value means that the kernel is separable, one scalar kernel times one output matrix.
+    Negative eigenvalues are marked: one of them proves that the kernel is entangled. A single
+    Schmidt value means that the kernel is separable, one scalar kernel times one output matrix.
 
     Parameters
     ----------
     eigenvalues : array
-        Of the partial transpose of D / tr(D).
+        Those of the partial transpose of D / tr(D).
     schmidt_values : array
         Operator-Schmidt values of D, in any scale.
     verdict : str, optional
-        What is proven, in a word or two, for the title.
+        Addition to the title, such as "Entangled".
 
     Attributes
     ----------
@@ -407,20 +359,15 @@ class EntanglementSpectrumDisplay(Display):
         self, eigenvalues: ArrayLike, schmidt_values: ArrayLike, *, verdict: str = ""
     ) -> None:
         self.eigenvalues: Array = np.sort(np.asarray(eigenvalues, dtype=np.float64), axis=None)
-        self.schmidt_values: Array = np.sort(
-            np.asarray(schmidt_values, dtype=np.float64), axis=None
-        )[::-1]
-        if (
-            not self.eigenvalues.size
-            or not self.schmidt_values.size
-            or not self.schmidt_values[0] > 0
-        ):
+        values = np.sort(np.asarray(schmidt_values, dtype=np.float64), axis=None)
+        self.schmidt_values: Array = values[::-1]
+        if not self.eigenvalues.size or not values.max(initial=0.0) > 0:
             raise ValueError("eigenvalues and schmidt_values must not be empty or zero")
         self.verdict = verdict
 
     @classmethod
     def from_estimator(cls, model: Any, *, figure: Figure | SubFigure | None = None) -> Self:
-        """Draw for the learned kernel of a fitted model; a search is asked for its best estimator."""
+        """Draw for the learned kernel of a fitted model, or of the best estimator of a search."""
         return cls.from_kernel(fitted_estimator(model).kernel_, figure=figure)
 
     @classmethod
@@ -444,22 +391,19 @@ class EntanglementSpectrumDisplay(Display):
     def _draw_eigenvalues(self, ax: Axes) -> None:
         magnitude = np.abs(self.eigenvalues)
         values = self.eigenvalues[magnitude > TOLERANCE * magnitude.max()]
-        places = np.arange(1, len(values) + 1)
+        positions = np.arange(1, len(values) + 1)
         negative = values < 0
         size = 5.0 if len(values) <= 40 else 3.0
         ax.axhline(0, color=GREY, linewidth=0.8)
-        for own, color, marker, label in (
+        total = f"negative: {negative.sum()}, their sum {values[negative].sum():.3g}"
+        for part, color, marker, label in (
             (~negative, BLUE, "o", f"positive: {(~negative).sum()}"),
-            (
-                negative,
-                VERMILION,
-                "v",
-                f"negative: {negative.sum()}, their sum {values[negative].sum():.3g}",
-            ),
+            (negative, VERMILION, "v", total),
         ):
-            if own.any():
-                ax.vlines(places[own], 0, values[own], color=color, linewidth=1.2)
-                ax.plot(places[own], values[own], marker, color=color, markersize=size, label=label)
+            if part.any():
+                x, y = positions[part], values[part]
+                ax.vlines(x, 0, y, color=color, linewidth=1.2)
+                ax.plot(x, y, marker, color=color, markersize=size, label=label)
         ax.legend(loc="upper left")
         ax.set(
             title="Partial transpose" + (f": {self.verdict.lower()}" if self.verdict else ""),
@@ -475,9 +419,9 @@ class EntanglementSpectrumDisplay(Display):
         shown = kept[:SHOWN]
         ax.bar(np.arange(1, len(shown) + 1), shown, color=BLUE, width=0.7)
         ax.axhline(0, color=GREY, linewidth=0.8)
-        rest = (
-            f", the first {SHOWN} of {len(kept)}" if len(kept) > SHOWN else f" ({len(kept)} in all)"
-        )
+        rest = f" ({len(kept)} in all)"
+        if len(kept) > SHOWN:
+            rest = f", the first {SHOWN} of {len(kept)}"
         note = f"first: nearest separable kernel, {shares[0]:.0%}"
         ax.text(0.98, 0.97, note, transform=ax.transAxes, ha="right", va="top", fontsize=8.5)
         ax.set(

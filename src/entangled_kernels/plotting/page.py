@@ -1,4 +1,4 @@
-"""A self-contained HTML page, built from top to bottom: sections, text, tables, figures, verdicts."""
+"""A self-contained HTML page with sections, text, tables and figures."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Block = dict[str, Any]
 class Report:
     """A self-contained HTML page, without script and without network.
 
-    What is added appears in the order of the calls. The page is written by the Jinja2 templates
-    beside this module, which escape all text, and the same calls give the same page, byte for byte.
+    Blocks appear in the order of the calls. The page is written by the Jinja2 templates in
+    ``templates``, which escape all text. The same calls give the same bytes.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class Report:
     Examples
     --------
     >>> from entangled_kernels.plotting import Report
-    >>> page = Report("Concrete slump", lead="Three properties of concrete from its seven ingredients.")
+    >>> page = Report("Concrete slump", lead="Three properties of concrete, seven ingredients.")
     >>> page.section("Results")
-    >>> page.table(["n", "KRR", "EKL"], [[12, 0.91, 0.88]], caption="nMSE, lower is better", best="min")
+    >>> page.table(["n", "KRR", "EKL"], [[12, 0.91, 0.88]], caption="nMSE", best="min")
     >>> "0.880" in page.html()
     True
     """
@@ -65,7 +65,7 @@ class Report:
         self._blocks.append({"kind": kind, **values})
 
     def section(self, heading: str) -> None:
-        """Begin a section; what follows belongs to it."""
+        """Begin a section."""
         stem = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-") or "section"
         names = {section["name"] for section in self._sections}
         name, number = f"s-{stem}", 2
@@ -74,7 +74,7 @@ class Report:
         self._sections.append({"name": name, "heading": heading, "blocks": []})
 
     def text(self, text: str) -> None:
-        """Add plain text; an empty line parts paragraphs."""
+        """Add plain text; an empty line separates paragraphs."""
         self._add("text", paragraphs=[one.strip() for one in re.split(r"\n\s*\n", text.strip())])
 
     def points(self, points: Iterable[str]) -> None:
@@ -92,7 +92,7 @@ class Report:
         self._add("code", name=self._next("Code"), code=code.strip())
 
     def verdict(self, text: str, kind: str = "plain") -> None:
-        """Add what was found, in plain words.
+        """Add a conclusion in words.
 
         Parameters
         ----------
@@ -140,16 +140,16 @@ class Report:
         best : {"min", "max"} or None
             Mark the least or the largest number of every row.
         best_among : sequence of str or int, optional
-            Names or places of the columns that compete; by default all but row headers.
+            Names or positions of the columns that compete; by default all but row headers.
         row_headers : int, default=1
-            So many leading columns say what a row is about.
+            Number of leading columns that are headers of their rows.
         note : str, optional
             A line under the table.
         sure : collection of (row, column), optional
-            Numbers and names of rows and columns that may be marked: those whose lead is no
-            accident. All by default.
+            Row numbers and column names of the cells that may be marked as the best. All by
+            default.
         marked : collection of (row, column), optional
-            Cells that are marked in any case; the note says what for.
+            Cells that are always marked; the note explains why.
         """
         made = Table(columns, rows, digits, best, best_among, row_headers, sure, marked)
         words = f"{made.best_in_words()} {note}".strip()
@@ -171,7 +171,7 @@ class Report:
             A matplotlib figure becomes an SVG, or a PNG where that would be large.
         caption : str
         alt : str
-            What there is to see, for those who cannot.
+            Description for readers who cannot see the figure.
         """
         self.figures([(figure, alt)], caption=caption)
 
@@ -181,9 +181,9 @@ class Report:
         Parameters
         ----------
         figures : sequence of pairs
-            Each a figure as in `figure`, and what there is to see.
+            Each is a figure as in `figure`, and its description.
         caption : str
-            Of all of them.
+            One caption for all of them.
         """
         images = []
         for figure, alt in figures:
@@ -197,9 +197,9 @@ class Report:
 
     @contextmanager
     def folded(self, summary: str) -> Iterator[None]:
-        """Fold away what is added in a ``with`` block, to be opened by its summary.
+        """Put the blocks added in a ``with`` block into a closed section with a summary.
 
-        Terms that are used there and not before are explained there.
+        Terms that are used there for the first time are explained there.
         """
         before, start = set(self._terms(self._all_blocks())), len(self._blocks)
         yield
@@ -211,7 +211,7 @@ class Report:
         self._add("folded", summary=summary, blocks=inner)
 
     def glossary(self) -> None:
-        """Add a section that explains the terms used so far, of those that `TERMS` has, but folded ones."""
+        """Add a section that explains the terms used so far, except in closed sections."""
         if terms := self._terms(block for block in self._all_blocks() if block["kind"] != "folded"):
             self.section("Words")
             self.facts({term: TERMS[term] for term in terms})
@@ -227,17 +227,17 @@ class Report:
         )
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file, whole or not at all; its path."""
+        """Write the page to a file, completely or not at all, and return its path."""
         with atomic_write(path) as file:
             file.write(self.html())
         return Path(path)
 
     def _all_blocks(self) -> list[Block]:
         """Blocks of all sections, with their headings."""
-        found: list[Block] = []
+        blocks: list[Block] = []
         for section in self._sections:
-            found += [{"kind": "text", "paragraphs": [section["heading"]]}, *section["blocks"]]
-        return found
+            blocks += [{"kind": "text", "paragraphs": [section["heading"]]}, *section["blocks"]]
+        return blocks
 
     def _terms(self, blocks: Iterable[Block]) -> list[str]:
         """Terms of the glossary in the title, the lead and some blocks of the page."""
@@ -252,7 +252,7 @@ class Report:
 
 @cache
 def _templates() -> Any:
-    """The templates: whatever they show is escaped, and what cannot be seen is made visible."""
+    """The templates. They escape all text, and write control characters as visible escapes."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -273,7 +273,7 @@ def _templates() -> Any:
 
 
 def _words(block: Any) -> Iterator[str]:
-    """All text of a block, pictures left out."""
+    """All text of a block, without images."""
     if isinstance(block, str):
         yield block
     elif isinstance(block, Mapping):
@@ -308,9 +308,9 @@ PIXELS, DENSITY = 96, 2
 
 
 def embedded(figure: Any) -> tuple[str, int, int]:
-    """Data URI of a matplotlib figure, of a PNG in bytes or of a PNG file, with width and height in pixels.
+    """Data URI of a matplotlib figure or a PNG (bytes or file), with width and height in pixels.
 
-    The same figure gives the same URI: no dates, no random names.
+    The same figure gives the same URI, because it has no dates and no random names.
     """
     if hasattr(figure, "savefig"):
         return _from_matplotlib(figure)
@@ -346,19 +346,19 @@ def _uri(kind: str, data: bytes) -> str:
 
 
 def _size_of_png(data: bytes) -> tuple[int, int]:
-    """Width and height in dots, from the header that every PNG opens with."""
+    """Width and height in dots, from the header of a PNG."""
     width, height = struct.unpack(">II", data[16:24])
     return width, height
 
 
-# Terms that not every reader knows, and what they mean, in the order of a glossary.
+# Terms of the glossary and their explanations.
 TERMS: dict[str, str] = json.loads(
     files(__package__).joinpath("templates/glossary.json").read_text(encoding="utf-8")
 )
 
 
 def used_terms(text: str) -> list[str]:
-    """Terms that stand in a text as words of their own, in the order of the glossary.
+    """Terms that occur in a text as separate words, in the order of the glossary.
 
     Examples
     --------
@@ -369,7 +369,7 @@ def used_terms(text: str) -> list[str]:
 
 
 def _pattern(term: str) -> re.Pattern[str]:
-    """Capitals count in names such as nI; other words may begin a sentence, and may have a plural."""
+    """Pattern of a term: with its case if it has capitals, such as nI, else with its plural."""
     words = re.escape(term).replace(r"\ ", r"\s+")
     named = any(letter.isupper() for letter in term)
     return re.compile(

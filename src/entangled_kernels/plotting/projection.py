@@ -1,4 +1,4 @@
-"""Samples projected by the learned kernel, one panel for each task."""
+"""Display of samples projected by the learned kernel, one panel for each task."""
 
 from __future__ import annotations
 
@@ -29,35 +29,31 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ..io import ExperimentResults
-
 __all__ = ["ProjectionDisplay"]
 
 TITLE = "Samples projected by the learned kernel, one panel for each task"
 LETTERS = 22
-OWN = BLUE
 TRAIN: dict[str, Any] = {"marker": "o", "s": 34, "edgecolors": "white", "linewidths": 0.6}
 TEST: dict[str, Any] = {"marker": "^", "s": 26, "edgecolors": "white", "linewidths": 0.5}
 
 
 class ProjectionDisplay(Display):
-    """Two coordinates of every sample for each task: training samples as circles, others as triangles.
+    """Two coordinates of every sample for each task, circles for training samples.
 
-    Where the targets are one per class, samples of the task's own class are coloured and the others
-    grey. Otherwise colour tells the value of the task's target.
+    Other samples are triangles. With one target per class, samples of the class of the task are blue
+    and the others grey. Otherwise the colour shows the target of the task.
 
     Parameters
     ----------
     Z_train : array of shape (n, p, r)
         Projections of training samples, `EntangledKernelRidge.project`; r is at least two.
     y_train : array of shape (n,) or (n, p)
-        Labels, of which the o-th in sorted order is the class of task o, or targets.
+        Targets, or labels: the o-th label in sorted order is the class of task o.
     Z_test, y_test : the same of other samples, optional
     names : sequence of str, optional
         Names of the tasks.
     coordinates : pair of int, default=(0, 1)
         Which of the r coordinates to draw.
-    title : str
 
     Attributes
     ----------
@@ -84,7 +80,6 @@ class ProjectionDisplay(Display):
         *,
         names: Sequence[Any] | None = None,
         coordinates: tuple[int, int] = (0, 1),
-        title: str = TITLE,
     ) -> None:
         if (Z_test is None) != (y_test is None):
             raise ValueError("Z_test and y_test belong together: give both or neither")
@@ -95,9 +90,9 @@ class ProjectionDisplay(Display):
             raise ValueError(
                 f"Z_test must have shape (t, {p}, {r}) as Z_train has, got {self.Z_test.shape}"
             )
-        if not all(0 <= place < r for place in coordinates):
+        if not all(0 <= c < r for c in coordinates):
             raise ValueError(f"coordinates must be two of 0 to {r - 1}, got {coordinates}")
-        self.coordinates, self.title = coordinates, title
+        self.coordinates = coordinates
         stacked = [] if y_test is None else [np.asarray(y_test)]
         values, self.by_class = _task_values(np.concatenate([np.asarray(y_train), *stacked]), p)
         if len(values) != n + len(self.Z_test):
@@ -118,7 +113,6 @@ class ProjectionDisplay(Display):
         *,
         names: Sequence[Any] | None = None,
         coordinates: tuple[int, int] = (0, 1),
-        title: str = TITLE,
         figure: Figure | SubFigure | None = None,
     ) -> Self:
         """Project samples with a fitted model and draw them.
@@ -126,10 +120,10 @@ class ProjectionDisplay(Display):
         Parameters
         ----------
         model : fitted `EntangledKernelRidge`
-            With ``rank=2`` or more. A search is asked for its best estimator.
+            With ``rank=2`` or more. Of a search the best estimator is drawn.
         X_train, y_train, X_test, y_test : array-like or data frames
             y as in the class; test samples may be left out.
-        names, coordinates, title : as in the class
+        names, coordinates : as in the class
         figure : Figure or SubFigure, optional
         """
         estimator = fitted_estimator(model)
@@ -137,22 +131,8 @@ class ProjectionDisplay(Display):
         if names is None:
             names = kernel_names(estimator, Z_train.shape[1])
         Z_test = None if X_test is None else estimator.project(X_test)
-        return cls(
-            Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title
-        ).plot(figure)
-
-    @classmethod
-    def from_results(
-        cls,
-        results: ExperimentResults,
-        *,
-        names: Sequence[Any] | None = None,
-        title: str = TITLE,
-        figure: Figure | SubFigure | None = None,
-    ) -> Self:
-        """Draw the arrays ``Z_train``, ``y_train``, ``Z_test`` and ``y_test`` of an experiment's results."""
-        arrays = [results.array(name) for name in ("Z_train", "y_train", "Z_test", "y_test")]
-        return cls(*arrays, names=names, title=title).plot(figure)
+        display = cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates)
+        return display.plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default."""
@@ -170,8 +150,7 @@ class ProjectionDisplay(Display):
                     ax.set_xlabel(f"Kraus operator {self.coordinates[0] + 1}")
                 if task % columns == 0:
                     ax.set_ylabel(f"Kraus operator {self.coordinates[1] + 1}")
-            if self.title:
-                figure.suptitle(self.title, fontsize=11, fontweight="bold")
+            figure.suptitle(TITLE, fontsize=11, fontweight="bold")
             self._draw_legend(figure)
         self.axes_, self.figure_ = np.array(axes, dtype=object), whole_figure(figure)
         return self
@@ -182,10 +161,13 @@ class ProjectionDisplay(Display):
         train = (self.Z_train[:, task][:, self.coordinates], self.values_train[:, task])
         test = (self.Z_test[:, task][:, self.coordinates], self.values_test[:, task])
         if self.by_class:
-            for own in (False, True):
+            for inside in (False, True):
                 for (Z, values), look in ((test, TEST), (train, TRAIN)):
                     ax.scatter(
-                        *Z[values == own].T, facecolors=OWN if own else PALE, zorder=2 + own, **look
+                        *Z[values == inside].T,
+                        facecolors=BLUE if inside else PALE,
+                        zorder=2 + inside,
+                        **look,
                     )
         else:
             both = np.concatenate([train[1], test[1]])
@@ -203,7 +185,7 @@ class ProjectionDisplay(Display):
         kinds = {"training": TRAIN} | ({"test": TEST} if len(self.Z_test) else {})
         for word, look in kinds.items():
             if self.by_class:
-                entries.append(legend_entry(f"{word}, the task's own class", OWN, look["marker"]))
+                entries.append(legend_entry(f"{word}, the task's own class", BLUE, look["marker"]))
                 entries.append(legend_entry(f"{word}, other classes", PALE, look["marker"]))
             else:
                 entries.append(legend_entry(word, GREY, look["marker"]))
@@ -213,13 +195,13 @@ class ProjectionDisplay(Display):
 
 
 def _project(model: Any, estimator: Any, X: Any, needed: int) -> Array:
-    """Projections (n, p, r) of some rows; where a search chose too few coordinates, say what it chose."""
+    """Projections (n, p, r) of some rows; the error of a search names its best candidate."""
     there = estimator.model_.fit.n_operators
     if estimator is not model and there < needed:
         chosen = ", ".join(f"{name}={value!r}" for name, value in model.best_params_.items())
         raise ValueError(
-            f"the candidate that the search chose ({chosen}) has {there} coordinates to project on, "
-            f"{needed} are drawn; draw an EntangledKernelRidge with rank={needed} and shrinkage below 1"
+            f"the candidate that the search chose ({chosen}) has {there} coordinates, "
+            f"{needed} are drawn; draw an EntangledKernelRidge with rank={needed} and shrinkage < 1"
         )
     return np.asarray(estimator.project(X))
 
@@ -228,14 +210,14 @@ def _projections(name: str, Z: ArrayLike) -> Array:
     array = np.asarray(Z, dtype=np.float64)
     if array.ndim != 3 or array.shape[2] < 2:
         raise ValueError(
-            f"{name} must have shape (n, p, r) with at least r = 2 coordinates, got {array.shape}; fit with "
-            f"rank=2 or more"
+            f"{name} must have shape (n, p, r) with at least r = 2 coordinates, got {array.shape}; "
+            "fit with rank=2 or more"
         )
     return array
 
 
 def _task_values(y: NDArray[Any], p: int) -> tuple[NDArray[Any], bool]:
-    """What colour tells about each sample and task, (n, p), and whether that is membership of a class."""
+    """Values that colours show, (n, p), and whether they are memberships of classes."""
     if y.ndim == 1:
         classes = np.unique(y)
         if len(classes) != p:

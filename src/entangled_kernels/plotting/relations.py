@@ -1,4 +1,4 @@
-"""Which inputs matter, and which targets tell about each other."""
+"""Displays of the importance of inputs, and of the information between targets."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from ..linalg import Array, Index
 from ..model import Explanation
 from .display import (
     BLUE,
-    GREY,
     INK,
     PALE,
     AxesDisplay,
     Display,
+    add_colorbar,
     fitted_estimator,
     house_style,
+    last_step_advice,
     new_figure,
+    shortened,
     whole_figure,
+    write_numbers,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ExplanationDisplay", "InformationDisplay", "shortened"]
+__all__ = ["ExplanationDisplay", "InformationDisplay"]
 
-# Of more inputs and targets the first ones are drawn; numbers stand in the cells of so many
-# targets.
+# Only the first inputs and targets are drawn; with few targets the cells have numbers.
 MOST_INPUTS, MOST_EFFECTS, NUMBERED_EFFECTS = 12, 24, 8
 
 
 class ExplanationDisplay(Display):
-    """Importance of inputs as bars, with that of noise marked, and effects on targets as a matrix.
+    """Importance of inputs as bars, with the importance of noise, and effects on targets.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ class ExplanationDisplay(Display):
     >>> from entangled_kernels.plotting import ExplanationDisplay
     >>> X, Y = load_linnerud(return_X_y=True, as_frame=True)
     >>> display = ExplanationDisplay.from_estimator(EntangledKernelRidge().fit(X, Y), X)
-    >>> [display.explanation.inputs[place] for place in display.order_]
+    >>> [display.explanation.inputs[j] for j in display.order_]
     ['Situps', 'Jumps', 'Chins']
     """
 
@@ -82,28 +84,24 @@ class ExplanationDisplay(Display):
             A figure, or subfigure, to draw in.
         """
         if not hasattr(model, "explain"):
-            last = (
-                "; give its last step, model[-1], and transformed rows"
-                if hasattr(model, "steps")
-                else ""
-            )
             raise TypeError(
-                f"model must have explain, as EntangledKernelRidge has, got {type(model).__name__}{last}"
+                "model must have a method explain, as EntangledKernelRidge has, got "
+                f"{type(model).__name__}{last_step_advice(model)}"
             )
         return cls(model.explain(X, given, **options)).plot(figure)
 
     def plot(self, figure: Figure | None = None) -> Self:
         """Draw in a figure, a new one by default."""
-        found, order = self.explanation, self.order_
-        targets = found.targets[:MOST_EFFECTS]
-        relative = (
-            found.effect[order][:, : len(targets)]
-            / np.where(found.target_deviation > 0.0, found.target_deviation, np.nan)[: len(targets)]
+        explanation, order = self.explanation, self.order_
+        targets = explanation.targets[:MOST_EFFECTS]
+        deviation = np.where(
+            explanation.target_deviation > 0.0, explanation.target_deviation, np.nan
         )
+        relative = (explanation.effect[order] / deviation)[:, : len(targets)]
         with house_style():
-            width = 4.6 + float(np.clip(0.45 * len(targets), 1.0, 5.0))
-            figure = new_figure(width, 1.5 + 0.32 * len(order)) if figure is None else figure
-            ratio = [2.4, float(np.clip(0.45 * len(targets), 1.0, 5.0))]
+            width = float(np.clip(0.45 * len(targets), 1.0, 5.0))
+            figure = new_figure(4.6 + width, 1.5 + 0.32 * len(order)) if figure is None else figure
+            ratio = [2.4, width]
             self.bar_ax_, self.matrix_ax_ = figure.subplots(1, 2, sharey=True, width_ratios=ratio)
             self._draw_bars(self.bar_ax_)
             self._draw_matrix(self.matrix_ax_, relative, targets)
@@ -111,33 +109,22 @@ class ExplanationDisplay(Display):
         return self
 
     def _draw_bars(self, ax: Axes) -> None:
-        found, order = self.explanation, self.order_
+        explanation, order = self.explanation, self.order_
         rows = np.arange(len(order))
-        colors = np.where(found.important[order], BLUE, PALE)
-        ax.barh(rows, found.importance[order], color=colors.tolist(), height=0.62)
-        noise = found.importance_noise[order]
-        ax.plot(
-            noise,
-            rows,
-            linestyle="none",
-            marker="|",
-            markersize=13,
-            markeredgewidth=2,
-            color=INK,
-            label="noise",
-        )
-        ax.set_yticks(rows, [shortened(found.inputs[place]) for place in order])
+        colors = np.where(explanation.important[order], BLUE, PALE)
+        ax.barh(rows, explanation.importance[order], color=colors.tolist(), height=0.62)
+        noise = explanation.importance_noise[order]
+        mark: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2, "color": INK}
+        ax.plot(noise, rows, linestyle="none", label="noise", **mark)
+        ax.set_yticks(rows, [shortened(explanation.inputs[place]) for place in order])
         ax.set_ylim(len(order) - 0.5, -0.5)
         ax.tick_params(axis="y", length=0)
         ax.set_xlim(left=0.0)
         ax.set_xlabel(
             "change of the predictions, in deviations\nof the targets, for one of the input"
         )
-        more = len(found.inputs) - len(order)
-        ax.set_title(
-            "Importance"
-            + (f" (the first {len(order)} of {len(found.inputs)} inputs)" if more > 0 else "")
-        )
+        more = f" (the first {len(order)} of {len(explanation.inputs)} inputs)"
+        ax.set_title("Importance" + (more if len(order) < len(explanation.inputs) else ""))
         if np.isfinite(noise).any():
             ax.legend(loc="lower right")
 
@@ -151,39 +138,19 @@ class ExplanationDisplay(Display):
         ax.spines[:].set_visible(False)
         ax.set_title("Effect")
         if len(targets) <= NUMBERED_EFFECTS:
-            for row, column in zip(*np.nonzero(np.isfinite(relative)), strict=True):
-                value = relative[row, column]
-                shade = (
-                    "white"
-                    if abs(value) > 0.6 * limit
-                    else INK
-                    if abs(value) > 0.1 * limit
-                    else GREY
-                )
-                ax.text(
-                    column,
-                    row,
-                    f"{value:+.2f}",
-                    ha="center",
-                    va="center",
-                    color=shade,
-                    fontsize=7.5,
-                )
+            write_numbers(ax, relative, "{:+.2f}".format, limit)
         else:
-            whole_figure(ax).colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)
+            add_colorbar(ax, image, shrink=0.8)
 
 
-# Of more targets those that tell or are told most are drawn; numbers stand in the cells of up to so
-# many.
+# Of more targets those with the largest values are drawn; with few targets the cells have numbers.
 MOST_TARGETS, MOST_NUMBERED = 40, 15
-# Characters of a name.
-LONGEST = 26
 
 
 class InformationDisplay(AxesDisplay):
     """Share of the uncertainty of each target that measuring another removes, as a matrix.
 
-    Targets that tell much about each other stand side by side.
+    Targets with much information about each other are neighbours.
 
     Parameters
     ----------
@@ -191,7 +158,7 @@ class InformationDisplay(AxesDisplay):
         Share of the variance of the target of a column that measuring the target of a row removes,
         between 0 and 1. The diagonal is not drawn.
     names : sequence of str, optional
-        Of the targets.
+        Names of the targets.
 
     Attributes
     ----------
@@ -211,7 +178,7 @@ class InformationDisplay(AxesDisplay):
     >>> from entangled_kernels.plotting import InformationDisplay
     >>> information = [[1.0, 0.3, 0.6], [0.3, 1.0, 0.1], [0.6, 0.1, 1.0]]
     >>> display = InformationDisplay(information, ["zinc", "tin", "cadmium"]).plot()
-    >>> [display.names[place] for place in display.order_]
+    >>> [display.names[j] for j in display.order_]
     ['tin', 'zinc', 'cadmium']
     """
 
@@ -222,13 +189,9 @@ class InformationDisplay(AxesDisplay):
             raise ValueError(
                 f"information must be a square matrix, got shape {self.information.shape}"
             )
-        self.names = (
-            [f"output{place}" for place in range(p)] if names is None else list(map(str, names))
-        )
+        self.names = [f"output{j}" for j in range(p)] if names is None else list(map(str, names))
         if len(self.names) != p:
-            raise ValueError(
-                f"names must hold {p} names, one for each target, got {len(self.names)}"
-            )
+            raise ValueError(f"names must be {p} names, one for each target, got {len(self.names)}")
         self.order_ = arranged(self.information)
         side = float(np.clip(0.42 * len(self.order_), 2.4, 8.0))
         self._size = (side + 2.9, side + 1.6)
@@ -247,34 +210,35 @@ class InformationDisplay(AxesDisplay):
         ax : Axes, optional
         """
         best = fitted_estimator(model)
-        # The errors of a search with averages are those of the search, not of its best candidate.
+        # A search that averages candidates has its own errors.
         source = model if hasattr(model, "information_") else best
         names = getattr(source, "target_names_", None) if names is None else names
         return cls(source.information_, names).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         shown = self.information[np.ix_(self.order_, self.order_)]
-        labels = [shortened(self.names[place]) for place in self.order_]
-        cells = np.ma.masked_array(shown, mask=np.eye(len(shown), dtype=bool))
+        labels = [shortened(self.names[j]) for j in self.order_]
+        shown[np.eye(len(shown), dtype=bool)] = np.nan
+        cells = np.ma.masked_invalid(shown)
         image = ax.imshow(cells, cmap="Blues", vmin=0.0, vmax=1.0, interpolation="nearest")
         ax.set_facecolor(PALE)
         if len(labels) <= MOST_NUMBERED:
-            _write_numbers(ax, shown)
+            write_numbers(ax, shown, lambda value: f"{100 * value:.0f}", 1.0)
         ax.set_xticks(range(len(labels)), labels, rotation=90)
         ax.set_yticks(range(len(labels)), labels)
         ax.tick_params(length=0, labelsize=8.5 if len(labels) <= 25 else 6.5)
         ax.spines[:].set_visible(False)
         ax.set_ylabel("measuring this ...")
         ax.set_xlabel("... removes so much of the uncertainty of this")
-        whole_figure(ax).colorbar(
-            image, ax=ax, format=lambda value, _: f"{value:.0%}", shrink=0.8
-        ).outline.set_visible(False)
+        add_colorbar(ax, image, format=lambda value, _: f"{value:.0%}", shrink=0.8)
         more = f" (the {len(labels)} strongest of {len(self.names)})"
-        ax.set_title("What tells what" + (more if len(labels) < len(self.names) else ""))
+        ax.set_title(
+            "Information between targets" + (more if len(labels) < len(self.names) else "")
+        )
 
 
 def arranged(information: Array, most: int = MOST_TARGETS) -> Index:
-    """Places of the targets, neighbours near each other; of many those with the largest values.
+    """Order of the targets by hierarchical clustering; of many only those with the largest values.
 
     Examples
     --------
@@ -291,26 +255,3 @@ def arranged(information: Array, most: int = MOST_TARGETS) -> Index:
     np.fill_diagonal(distance, 0.0)
     tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
     return np.asarray(chosen[leaves_list(tree)])
-
-
-def shortened(name: str) -> str:
-    """A name without its middle where it is long: names of targets often differ at their ends."""
-    half = LONGEST // 2
-    return name if len(name) <= LONGEST else f"{name[:half].rstrip()}…{name[-half + 1 :].lstrip()}"
-
-
-def _write_numbers(ax: Axes, shown: Array) -> None:
-    """Percent in the cells, light on dark."""
-    for row, column in np.ndindex(shown.shape):
-        if row != column:
-            value = shown[row, column]
-            color = "white" if value > 0.55 else INK
-            ax.text(
-                column,
-                row,
-                f"{100 * value:.0f}",
-                ha="center",
-                va="center",
-                color=color,
-                fontsize=7.5,
-            )

@@ -1,4 +1,4 @@
-"""How a model was chosen and learned, and how well it predicts rows that it has not seen."""
+"""Displays of a search, of the path of a solver, and of held-out predictions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .display import (
     PALE,
     VERMILION,
     AxesDisplay,
+    add_colorbar,
     fitted_estimator,
     integer_ticks,
-    whole_figure,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AlignmentPathDisplay", "HeldOutDisplay", "SelectionDisplay"]
 
-# Errors of more than this many times the least are drawn alike.
+# Errors above this many times the smallest have the same colour.
 CUT = 2.0
 STAR: dict[str, Any] = {
     "marker": "*",
@@ -41,7 +41,7 @@ SCORINGS = {"nmse": "cross-validated nMSE", "mse": "cross-validated mean squared
 
 
 class SelectionDisplay(AxesDisplay):
-    """Least cross-validated error for every alpha and shrinkage, over all other settings; the choice marked.
+    """Smallest cross-validated error for every alpha and shrinkage, with the choice marked.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class SelectionDisplay(AxesDisplay):
     errors : array of shape (s, a)
         NaN where there was no candidate.
     chosen : sequence of (alpha, shrinkage)
-        What was kept; several where every target has an alpha of its own.
+        The best settings; several if every target has another alpha.
     scoring : str, default="nmse"
 
     Attributes
@@ -95,7 +95,7 @@ class SelectionDisplay(AxesDisplay):
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> Self:
-        """Draw the search of a fitted `EntangledKernelRidgeCV`, for the feature map that it chose."""
+        """Draw the search of a fitted `EntangledKernelRidgeCV`, for the chosen feature map."""
         check_is_fitted(model)
         if hasattr(model, "solve"):
             model.solve()
@@ -107,15 +107,13 @@ class SelectionDisplay(AxesDisplay):
         errors = np.asarray(results["mean_test_score"], dtype=np.float64)
         keep = np.ones(len(errors), dtype=bool)
         if "feature_map" in best and "param_feature_map" in results:
-            keep = np.array(
-                [place == best["feature_map"] for place in results["param_feature_map"]]
-            )
-        alphas, shrinkages = (
-            np.asarray(results[name], dtype=np.float64)[keep]
-            for name in ("param_alpha", "param_shrinkage")
+            keep = np.array([name == best["feature_map"] for name in results["param_feature_map"]])
+        columns, column = np.unique(
+            np.asarray(results["param_alpha"], dtype=np.float64)[keep], return_inverse=True
         )
-        columns, column = np.unique(alphas, return_inverse=True)
-        rows, row = np.unique(shrinkages, return_inverse=True)
+        rows, row = np.unique(
+            np.asarray(results["param_shrinkage"], dtype=np.float64)[keep], return_inverse=True
+        )
         surface = np.full((len(rows), len(columns)), np.nan)
         np.fmin.at(surface, (row, column), errors[keep])
         chosen = [(alpha, best["shrinkage"]) for alpha in np.unique(best["alpha"])]
@@ -124,7 +122,7 @@ class SelectionDisplay(AxesDisplay):
         )
 
     def _draw(self, ax: Axes) -> None:
-        # The colours tell small differences apart near the least error.
+        # Near the smallest error, colours differ more.
         from matplotlib.colors import PowerNorm
 
         least, largest = float(np.nanmin(self.errors)), float(np.nanmax(self.errors))
@@ -138,12 +136,11 @@ class SelectionDisplay(AxesDisplay):
         )
         for alpha, shrinkage in self.chosen:
             ax.plot(np.log10(alpha), np.abs(self.shrinkages - shrinkage).argmin(), **STAR)
-        whole_figure(ax).colorbar(
-            image,
-            ax=ax,
-            extend="max" if cut < largest else "neither",
-            label=SCORINGS.get(self.scoring, self.scoring),
-        ).outline.set_visible(False)
+        extend, label = (
+            "max" if cut < largest else "neither",
+            SCORINGS.get(self.scoring, self.scoring),
+        )
+        add_colorbar(ax, image, extend=extend, label=label)
         names = [
             f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages
         ]
@@ -162,7 +159,7 @@ def _edges(centres: Array) -> Array:
     return np.concatenate([[2 * centres[0] - middles[0]], middles, [2 * centres[-1] - middles[-1]]])
 
 
-# With no more steps than this each one has a marker.
+# Up to so many steps have markers.
 FEW = 40
 
 
@@ -174,7 +171,7 @@ class AlignmentPathDisplay(AxesDisplay):
     history : array of shape (steps + 1,)
         `EntangledKernelRidge.alignment_history_`: before shrinkage.
     maximum : float, optional
-        The largest alignment that any kernel has, drawn as a line.
+        The largest possible alignment, drawn as a line.
     reason : str, optional
         Why the solver stopped.
 
@@ -203,9 +200,9 @@ class AlignmentPathDisplay(AxesDisplay):
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> Self:
-        """Draw the path of a fitted `EntangledKernelRidge`, or of the one that a search has chosen.
+        """Draw the path of a fitted `EntangledKernelRidge`, or of the best one of a search.
 
-        The maximum is known in closed form for models with an intercept, and drawn for those.
+        The maximum has a closed form for models with an intercept; only theirs is drawn.
         """
         estimator = fitted_estimator(model)
         maximum, reason = estimator.largest_alignment_, estimator.stop_reason_
@@ -253,21 +250,21 @@ class AlignmentPathDisplay(AxesDisplay):
             ax.set_xticks([0])
 
 
-# Rows that are drawn, evenly spaced over all; more would hide each other.
+# Largest number of rows that are drawn; of more, evenly spaced ones.
 MOST_ROWS = 300
 
 
 class HeldOutDisplay(AxesDisplay):
-    """Held-out predictions of one target over what was measured, with their intervals.
+    """Held-out predictions of one target over its measured values, with their intervals.
 
     Parameters
     ----------
     held_out : HeldOut
         As `EntangledKernelRidgeCV.held_out_predictions` gives it.
     target : int, default=0
-        Place of the target.
+        Column of the target.
     name : str, optional
-        Of the target.
+        Name of the target.
 
     Attributes
     ----------
@@ -291,10 +288,10 @@ class HeldOutDisplay(AxesDisplay):
 
     def __init__(self, held_out: HeldOut, target: int = 0, name: str = "") -> None:
         measured, predicted = held_out.measured[:, target], held_out.predicted[:, target]
-        known = np.flatnonzero(np.isfinite(measured) & np.isfinite(predicted))
-        if len(known) > MOST_ROWS:
-            known = known[np.linspace(0, len(known) - 1, MOST_ROWS).astype(int)]
-        self.rows_ = known
+        rows = np.flatnonzero(np.isfinite(measured) & np.isfinite(predicted))
+        if len(rows) > MOST_ROWS:
+            rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
+        self.rows_ = rows
         self.measured, self.predicted = measured[self.rows_], predicted[self.rows_]
         self.lower, self.upper = (
             end[self.rows_, target] for end in (held_out.lower, held_out.upper)

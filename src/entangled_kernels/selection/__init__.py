@@ -1,22 +1,19 @@
 """Choosing feature maps, kernels and alphas by cross-validation.
 
-Candidates -> a fold for every split, and held-out errors of all candidates on it -> weights of the
-candidates of every feature map -> shares of the maps, by held-out predictions -> what is kept,
-fitted on all rows.
+Every split gives a fold, on which the errors of all candidates are measured. The errors give
+weights to the candidates of a feature map; held-out predictions give shares to the maps. What is
+kept is fitted on all rows.
 """
 
-from .candidates import GRID, PATH_STEPS, Grid, Member, grid_members
-from .folds import Fold, Split
-from .row_splits import check_splits, group_splits, split_rows, time_splits
+from .candidates import GRID, PATH_STEPS, grid_settings
+from .folds import Fold, Split, check_splits, group_splits, split_rows, time_splits
 from .search import (
     SCORINGS,
     SELECTIONS,
     Candidate,
-    HeldOutPredictions,
     SearchSettings,
     Selected,
     TargetUnits,
-    UsedMap,
     fitted_in_folds,
     scale_weights,
     search_moments,
@@ -31,17 +28,13 @@ __all__ = [
     "SELECTIONS",
     "Candidate",
     "Fold",
-    "Grid",
-    "HeldOutPredictions",
-    "Member",
     "SearchSettings",
     "Selected",
     "Split",
     "TargetUnits",
-    "UsedMap",
     "check_splits",
     "fitted_in_folds",
-    "grid_members",
+    "grid_settings",
     "group_splits",
     "scale_weights",
     "search_moments",

@@ -55,7 +55,7 @@ class Residuals:
         np.add.at(mass, place, known * self.weight[:, None])
         np.add.at(sums, place, np.where(known, self.values, 0.0) * self.weight[:, None])
         values = np.divide(sums, mass, out=np.full(sums.shape, np.nan), where=mass > 0.0)
-        weight = np.bincount(place, self.weight)
+        weight = np.asarray(np.bincount(place, self.weight), dtype=np.float64)
         variance = np.bincount(place, self.weight * self.relative_variance) / weight
         return Residuals(values, weight, row, variance)
 
