@@ -278,7 +278,7 @@ def reduce_problem(
             grams[j] = 0.0  # a constant kernel minus its mean is rounding
             continue
         if normalized and trace > 0.0:
-            scales[j] = trace / float(w.sum())
+            scales[j] = trace / (float(w.sum()) or 1.0)
         if Phi is not None:
             np.matmul(Phi / scales[j], Phi.T, out=grams[j])
             continue
