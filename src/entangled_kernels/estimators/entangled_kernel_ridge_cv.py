@@ -333,8 +333,6 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def project(self, X: Any) -> Array:
         """Projections (n, p, r) of `EntangledKernelRidge.project`, by the entangled estimator."""
         self._solved_model()
-        if self._candidates[1] is None:
-            raise ValueError("no candidate was entangled; put a shrinkage below 1 in param_grid")
         return self.entangled_estimator_.project(X)
 
     def get_metadata_routing(self) -> MetadataRouter:

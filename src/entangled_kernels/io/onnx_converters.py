@@ -734,27 +734,24 @@ def _output_kernel(x: Tensor, model: Any) -> Tensor:
 def _kernel_sum(x: Tensor, model: Any) -> Tensor:
     """Sums of kernels; a view whose columns are all NaN in a row adds nothing to that row."""
     views = isinstance(model, MultiViewKernelRidge)
-    names = model.view_names_ if views else model.kernel_names_
-    offsets = model._offsets if views else [None] * len(names)
-    parts, p = [], len(model.intercept_)
-    for name, kernel, columns, coef, offset in zip(
-        names, model._fitted, model._columns, model._coefs, offsets, strict=True
-    ):
-        part = x.take(columns)
+    sums, p = [], len(model.intercept_)
+    for part, learned in zip(model._parts, model._coefs, strict=True):
+        coef, offset = learned if views else (learned, None)
+        kernel, inputs = part.kernel, x.take(part.columns)
         if hasattr(kernel, "transform"):
-            values = _features(part, kernel, name).linear(coef)
+            values = _features(inputs, kernel, part.name).linear(coef)
         elif kernel == "linear":
-            values = part.linear(coef)
+            values = inputs.linear(coef)
         else:
-            Z = model.X_fit_[:, columns]
-            values = gram(part, kernel, Z[~np.isnan(Z).all(axis=1)] if views else Z).linear(coef)
+            Z = model.X_fit_[:, part.columns]
+            values = gram(inputs, kernel, Z[~np.isnan(Z).all(axis=1)] if views else Z).linear(coef)
         if views:
-            known = (1.0 - part.apply("IsNaN").double()).row_sums().apply("Greater", 0.5)
+            known = (1.0 - inputs.apply("IsNaN").double()).row_sums().apply("Greater", 0.5)
             values = known.apply(
                 "Where", values + np.broadcast_to(offset, (1, p)), np.zeros((1, 1))
             )
-        parts.append(values)
-    return _sum(parts) + np.asarray(model.intercept_, dtype=float).reshape(-1)
+        sums.append(values)
+    return _sum(sums) + np.asarray(model.intercept_, dtype=float).reshape(-1)
 
 
 def _sum(parts: Sequence[Tensor]) -> Tensor:
