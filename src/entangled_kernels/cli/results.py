@@ -54,6 +54,7 @@ METRICS = {
     "nmse": "nMSE",
     "ni": "normalised improvement over kernel ridge (nI)",
     "accuracy": "accuracy",
+    "digit_accuracy": "share of right digits",
     "balanced_accuracy": "accuracy, both sides of a task weighing alike",
     "separation": "share on the right side of a line in the plane of the task",
     "fit_seconds": "seconds to fit",
