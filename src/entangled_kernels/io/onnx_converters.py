@@ -734,9 +734,9 @@ def _output_kernel(x: Tensor, model: Any) -> Tensor:
 def _kernel_sum(x: Tensor, model: Any) -> Tensor:
     """Sums of kernels; a view whose columns are all NaN in a row adds nothing to that row."""
     views = isinstance(model, MultiViewKernelRidge)
-    sums, p = [], len(model.intercept_)
+    sums, offset = [], np.zeros(len(model.intercept_))
     for part, learned in zip(model._parts, model._coefs, strict=True):
-        coef, offset = learned if views else (learned, None)
+        coef, offset = learned if views else (learned, offset)
         kernel, inputs = part.kernel, x.take(part.columns)
         if hasattr(kernel, "transform"):
             values = _features(inputs, kernel, part.name).linear(coef)
@@ -747,9 +747,7 @@ def _kernel_sum(x: Tensor, model: Any) -> Tensor:
             values = gram(inputs, kernel, Z[~np.isnan(Z).all(axis=1)] if views else Z).linear(coef)
         if views:
             known = (1.0 - inputs.apply("IsNaN").double()).row_sums().apply("Greater", 0.5)
-            values = known.apply(
-                "Where", values + np.broadcast_to(offset, (1, p)), np.zeros((1, 1))
-            )
+            values = known.apply("Where", values + offset[None], np.zeros((1, 1)))
         sums.append(values)
     return _sum(sums) + np.asarray(model.intercept_, dtype=float).reshape(-1)
 
