@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array, random_array
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from entangled_kernels import (
     ColumnWidthFeatures,
@@ -179,3 +180,16 @@ def test_several_models_of_one_split(maps, rng):
     model.fit(X, Y)
     assert 0.0 < model.cv_score_ < 0.5
     assert np.isfinite(model.predict_interval(X)).all()
+
+
+@pytest.mark.parametrize(
+    "features", [ColumnWidthFeatures(random_state=0), TargetProcessFeatures(random_state=0)]
+)
+def test_a_category_of_one_row_is_missing_in_a_fold(rng, features):
+    frame = pd.DataFrame(rng.normal(size=(24, 2)), columns=["a", "b"])
+    frame["m"] = ["x", "y", "rare"] + ["x", "y", "y"] * 7
+    Y = np.column_stack([frame["a"] + (frame["m"] == "x"), frame["b"]])
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = ColumnTransformer([("m", encoder, ["m"])], remainder="passthrough")
+    model = EntangledKernelRidgeCV(make_pipeline(columns, features), cv=3, random_state=0)
+    assert np.isfinite(model.fit(frame, Y).cv_score_)

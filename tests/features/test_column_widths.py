@@ -138,7 +138,7 @@ def test_bad_input(rows):
             "shape must be one of 'gaussian', 'matern', 'exponential', got 'round'",
         ),
         ({"spread": -1.0}, "spread must be a number of at least 0, got -1.0"),
-        ({"start": np.zeros(3)}, r"start must be theta_ .* of shape \(8,\), got shape \(3,\)"),
+        ({"start": np.full(8, np.nan)}, r"start must be theta_ .* finite numbers of shape \(8,\)"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
         ({"max_rows": 1}, "max_rows must be a whole number of at least 2, got 1"),
         ({"reach": -0.5}, "reach must be a number of at least 0, got -0.5"),

@@ -225,7 +225,8 @@ class ColumnWidthFeatures(KernelFeatures):
         Prior standard deviation of a log width about the common one; 0 is one width for all
         columns. None compares 0, 0.3 and 1 by evidence.
     start : ndarray of shape (5 + d,) or None, default=None
-        Where the search starts, as ``theta_`` of fitted features.
+        Where the search starts, as ``theta_`` of fitted features; not used with another number of
+        columns.
     n_components : int, default=300
         Rows that the features are built on. With as many as there are training rows they are exact.
     max_rows : int, default=150
@@ -318,7 +319,7 @@ class ColumnWidthFeatures(KernelFeatures):
         check_choice("shape", self.shape, SHAPES)
         check_flag("warp", self.warp)
         X, Y, weight, _ = self._training_rows(X, y, sample_weight)
-        start = self._check_start((COMMON + X.shape[1],), "columns")
+        start = self._check_start((COMMON + X.shape[1],))
         rng = check_random_state(self.random_state)
         X = self._fit_columns(X, weight, rng)
         rows = some_rows(len(X), int(self.max_rows), rng)

@@ -45,7 +45,8 @@ class TargetProcessFeatures(SupervisedFeatures):
         Prior standard deviation of a log width about the common one; 0 is one width for all
         columns.
     start : ndarray of shape (p, 5 + d) or None, default=None
-        Where the searches start, as ``theta_`` of fitted features.
+        Where the searches start, as ``theta_`` of fitted features; not used with another number of
+        columns or targets.
     n_components : int, default=300
         Rows, drawn at random, that a process is conditioned on.
     max_rows : int, default=150
@@ -157,7 +158,7 @@ class TargetProcessFeatures(SupervisedFeatures):
         """
         check_positive("spread", self.spread, zero_allowed=True)
         X, Y, weight, used = self._training_rows(X, y, sample_weight)
-        start = self._check_start((Y.shape[1], COMMON + X.shape[1]), "targets and columns")
+        start = self._check_start((Y.shape[1], COMMON + X.shape[1]))
         self._fit_limits(X)
         self.range_ = np.stack([X.min(axis=0), X.max(axis=0)])
         Z, self.mean_, self.scale_ = standardise(X, weight)

@@ -51,18 +51,22 @@ class SupervisedFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         beyond = np.inf if self.reach is None else float(self.reach) * (high - low)
         self.lower_, self.upper_ = low - beyond, high + beyond
 
-    def _check_start(self, shape: tuple[int, ...], words: str) -> Array | None:
-        """The parameters that a search starts from, of this shape, or None."""
+    def _check_start(self, shape: tuple[int, ...]) -> Array | None:
+        """The parameters that a search starts from, or None.
+
+        A start of another shape is not used: folds of a table with rare categories have fewer
+        columns of 0 and 1 than all rows.
+        """
         start = getattr(self, "start", None)
         if start is None:
             return None
         theta = np.asarray(start, dtype=np.float64)
-        if theta.shape != shape or not np.isfinite(theta).all():
+        if theta.ndim != len(shape) or not np.isfinite(theta).all():
             raise ValueError(
-                f"start must be theta_ of features fitted on as many {words}, finite numbers of "
-                f"shape {shape}, got shape {theta.shape}"
+                f"start must be theta_ of fitted features, finite numbers of shape {shape}, got "
+                f"{start!r}"
             )
-        return theta
+        return theta if theta.shape == shape else None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
