@@ -402,7 +402,7 @@ def test_dask_tables(table):
         mean, std = model.predict(lazy[0], return_std=True)
         np.testing.assert_allclose(mean.compute(), whole.predict(X), rtol=1e-9)
         np.testing.assert_allclose(std.compute(), whole.predict(X, return_std=True)[1], rtol=1e-9)
-    with pytest.raises(TypeError, match="predict_mean needs tables in memory"):
+    with pytest.raises(TypeError, match="tables in memory"):
         model.predict_mean(lazy[0])
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from entangled_kernels.learning import Moments
-from entangled_kernels.streams.row_stream import RowMap, Rows, RowStream, missing_value
+from entangled_kernels.streams.row_stream import Rows, RowStream, first_missing_value
 
 
 def no_map(rows):
@@ -19,7 +19,7 @@ def scaler(rows):
     """A scaler that does not let missing values through."""
     if np.isnan(rows.X).any():
         raise ValueError("no missing values, please")
-    return RowMap(StandardScaler().fit(rows.X, sample_weight=rows.weight))
+    return StandardScaler().fit(rows.X, sample_weight=rows.weight), None
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ def rows(make_rows, rng):
 
 def stream_of(rows, *indices, feature_map=None, forget=1.0):
     """A stream that has taken in some rows, in batches."""
-    stream = RowStream(3, RowMap(feature_map))
+    stream = RowStream(3, ready=True, feature_map=feature_map)
     for index in indices:
-        stream.take(rows.some(index), no_map, forget)
+        stream.add(rows.select(index), no_map, forget)
     return stream
 
 
@@ -59,16 +59,16 @@ def test_rows_of_no_weight_only_count(rows):
     weight = np.where(np.arange(50) < 10, 0.0, rows.weight)
     stream = stream_of(rows._replace(weight=weight), slice(None))
     assert stream.n_rows == 50
-    assert_same(stream, rows.some(np.arange(10, 50)))
+    assert_same(stream, rows.select(np.arange(10, 50)))
 
 
 def test_all_rows_or_none(rows):
     stream, before = stream_of(rows, slice(0, 20)), stream_of(rows, slice(0, 20))
     spoilt = rows._replace(X=np.where(np.arange(50)[:, None] == 40, 1e200, rows.X))
     for feature_map in (None, FunctionTransformer(np.asarray)):
-        stream.row_map = RowMap(feature_map)
+        stream.feature_map = feature_map
         with pytest.raises(ValueError, match="values between"):
-            stream.take(spoilt, no_map, 0.5)
+            stream.add(spoilt, no_map, 0.5)
     assert stream.n_rows == 20
     assert all(
         part.allclose(before.parts[number], rtol=0.0) for number, part in stream.parts.items()
@@ -84,8 +84,8 @@ def test_forgetting_scales_all_that_is_kept(rows):
         faded.sample.weight, stream_of(rows._replace(weight=weight), slice(None)).sample.weight
     )
     waits = RowStream()
-    waits.take(Rows(rows.X[:3], rows.Y[:3]), scaler)
-    waits.take(Rows(rows.X[3:5], rows.Y[3:5], np.full((2, 2), 2.0)), scaler, 0.5)
+    waits.add(Rows(rows.X[:3], rows.Y[:3]), scaler)
+    waits.add(Rows(rows.X[3:5], rows.Y[3:5], np.full((2, 2), 2.0)), scaler, 0.5)
     waits.forget(0.5)
     np.testing.assert_array_equal(waits.waiting[0].weight, [0.25] * 3)
     np.testing.assert_array_equal(waits.waiting[1].weight, np.ones((2, 2)))
@@ -94,9 +94,9 @@ def test_forgetting_scales_all_that_is_kept(rows):
 def test_parts_without_rows_do_not_shift_the_sample(rows):
     """Rows that were drawn are numbered as the moments of their part."""
     rows = rows._replace(part=np.where(rows.part == 1, 4, rows.part))
-    stream = RowStream(5, RowMap(), grouped=True)
+    stream = RowStream(5, ready=True, grouped=True)
     assert stream.summary() == ([], None)
-    stream.take(rows, no_map)
+    stream.add(rows, no_map)
     assert sorted(stream.parts) == [0, 2, 4]
     parts, sample = stream.summary()
     for number, moments in enumerate(parts):
@@ -109,7 +109,7 @@ def waiting(rows):
     """A stream of three batches of ten rows that wait for a map."""
     stream = RowStream(3)
     for start in range(0, 30, 10):
-        stream.take(rows.some(slice(start, start + 10)), scaler)
+        stream.add(rows.select(slice(start, start + 10)), scaler)
     return stream
 
 
@@ -125,7 +125,7 @@ def test_rows_wait_as_copies_until_there_is_a_map(waiting, rows):
     rows.X[:] = 0.0
     waiting.finish_waiting(scaler)
     np.testing.assert_allclose(
-        waiting.row_map.feature_map.mean_, np.average(X[:30], axis=0, weights=rows.weight[:30])
+        waiting.feature_map.mean_, np.average(X[:30], axis=0, weights=rows.weight[:30])
     )
     assert not waiting.waiting
     assert waiting.n_rows == sum(part.n_samples for part in waiting.parts.values()) == 30
@@ -143,20 +143,21 @@ def test_the_batch_that_spoils_the_map_is_left_out_and_named(waiting, number):
     assert sum(part.n_samples for part in waiting.parts.values()) == 20
 
 
-def test_the_newest_batch_is_refused_by_its_own_error(waiting):
-    spoil(waiting, 2)
+def test_new_rows_are_refused_by_their_error_alone(waiting, rows):
+    newest = rows.select(slice(30, 40))
+    newest.X[0, 0] = np.nan
     with pytest.raises(ValueError, match=r"^no missing values, please$"):
-        waiting.finish_waiting(scaler, newest_on_trial=True)
-    assert waiting.n_rows == 20
+        waiting.finish_waiting(scaler, newest)
+    assert waiting.n_rows == 30
 
 
-def test_where_no_batch_alone_spoils_the_map_none_is_left_out(waiting):
+def test_if_several_batches_spoil_the_map_none_is_left_out(waiting, rows):
     for number in (0, 1):
         spoil(waiting, number)
-    for newest_on_trial, left in ((False, 30), (True, 20)):
+    for newest in (None, rows.select(slice(30, 40))):
         with pytest.raises(ValueError, match="no missing values"):
-            waiting.finish_waiting(scaler, newest_on_trial=newest_on_trial)
-        assert waiting.n_rows == left
+            waiting.finish_waiting(scaler, newest)
+        assert waiting.n_rows == 30
 
 
 def test_an_interruption_changes_nothing(waiting):
@@ -170,5 +171,5 @@ def test_an_interruption_changes_nothing(waiting):
 
 def test_the_first_missing_value_is_named():
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.nan]})
-    assert missing_value(frame) == "; the first missing value is in row 2 of them, column 'b'"
-    assert missing_value(np.array([[np.nan]]), frame[["a"]], None) == ""
+    assert first_missing_value(frame) == "; the first missing value is in row 2 of them, column 'b'"
+    assert first_missing_value(np.array([[np.nan]]), frame[["a"]], None) == ""

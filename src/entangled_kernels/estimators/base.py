@@ -1,4 +1,4 @@
-"""What all regressors of the package share: targets with names and missing values, and predictions alike."""
+"""The base class of all regressors: targets with names and missing values, and containers of predictions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import _num_samples, validate_data
 
 from ..doc_links import doc_link_template, doc_link_url_parameters
 from ..linalg import Array, Index
@@ -23,6 +24,7 @@ __all__ = [
     "CONTAINERS",
     "MultiTargetRegressor",
     "Targets",
+    "check_columns",
     "check_costs",
     "check_given",
     "check_measured",
@@ -55,7 +57,7 @@ class Targets(NamedTuple):
 class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Base class of the regressors: targets in one or two dimensions, as arrays or data frames.
 
-    The names of targets, and the container that `set_output` asks for, come back with predictions.
+    Predictions have the names of the targets, and the container that `set_output` asks for.
     """
 
     target_names_: NDArray[np.object_]
@@ -104,9 +106,9 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         raise NotImplementedError
 
     def _take_targets(self, y: Any, *, reset: bool = True, missing: bool = False) -> Array:
-        """Targets in their own dimensions, with their names kept, or compared with the names kept.
+        """Targets (n,) or (n, p), checked; their names are kept, or compared if not ``reset``.
 
-        With ``missing`` a NaN is a target that was not measured; otherwise it is an error.
+        With ``missing`` a NaN is a missing target; otherwise it is an error.
         """
         if y is None:
             raise ValueError(
@@ -136,7 +138,7 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _measured(
         self, rows: Any, targets: Array, sample_weight: Any
     ) -> tuple[NDArray[np.bool_], Array, Array | None]:
-        """Which rows have a measured target, and their targets (n, p) and weights."""
+        """A mask of the rows that have a measured target, and their targets (n, p) and weights."""
         names = getattr(self, "target_names_", None)
         Y, weight = check_weighted_targets(targets, sample_weight, names)
         check_consistent_length(rows, Y)
@@ -151,10 +153,12 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return Y[:, 0] if self._one_dimensional else Y
 
     def _finish(self, values: Array, X: Any) -> Any:
-        """Predictions in one dimension where y had one, in the container asked for."""
+        """Predictions in one dimension if y had one, in the container that was chosen."""
         check_overflow(values)
-        names = self._output_names(values.shape[1])
-        return to_container(self._container(), self._targets_like_y(values), names, X)
+        kind, found = self._container(), self._targets_like_y(values)
+        if kind == "default":
+            return found
+        return to_container(kind, found, self._output_names(values.shape[1]), X)
 
     def _container(self) -> str:
         return str(getattr(self, "_sklearn_output_config", {}).get("predict", "default"))
@@ -162,7 +166,7 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _output_names(self, n_outputs: int) -> list[str]:
         if hasattr(self, "target_names_"):
             return list(self.target_names_)
-        return [f"output{o}" for o in range(n_outputs)]
+        return list(map("output{}".format, range(n_outputs)))
 
 
 @contextmanager
@@ -177,6 +181,13 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
+def check_columns(estimator: Any, X: Any, *, reset: bool = True) -> None:
+    """Keep or compare number and names of the columns of a table that only the feature map reads."""
+    if isinstance(X, np.ndarray) and X.ndim != 2:
+        check_array(X, dtype=None, ensure_all_finite=False)  # raises scikit-learn's own error
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
 def check_overflow(values: Array) -> None:
     """Raise where predictions (n, p) are not finite."""
     if not np.isfinite(values).all():
@@ -188,11 +199,11 @@ def check_overflow(values: Array) -> None:
 
 
 def route_groups(estimator: Any, cv: Any) -> MetadataRouter:
-    """Metadata routing of an estimator with a parameter ``cv``: groups go to the splitter that asks for them.
+    """Metadata routing of an estimator with a parameter ``cv``: groups go to a splitter that uses them.
 
     A nested cross-validation with groups needs no ``set_fit_request``: splitters such as
-    `GroupKFold` ask for groups, and so does a number of folds, which are of whole groups where
-    these are given.
+    `GroupKFold` request groups, and so does a number of folds, which hold whole groups if groups
+    are given.
     """
     router = MetadataRouter(owner=type(estimator).__name__).add_self_request(estimator)
     splitter = GroupKFold() if cv is None or isinstance(cv, Integral) else cv
@@ -208,17 +219,12 @@ def target_names(Y: Any) -> NDArray[np.object_] | None:
         return np.array([str(name) for name in Y.columns], dtype=object)
     name = getattr(Y, "name", None)
     # polars names a series without a name "".
-    return (
-        None
-        if name in (None, "") or not hasattr(Y, "dtype")
-        else np.array([str(name)], dtype=object)
-    )
+    named = name not in (None, "") and hasattr(Y, "dtype")
+    return np.array([str(name)], dtype=object) if named else None
 
 
 def to_container(kind: str, values: Array, names: list[str], X: Any) -> Any:
-    """Values as an array, or as a frame (a series where they are one-dimensional) with the rows of X."""
-    if kind == "default":
-        return values
+    """Values as a data frame, or a series if they are one-dimensional, with the index of X."""
     if kind == "pandas":
         import pandas as pd
 
@@ -234,7 +240,7 @@ def to_container(kind: str, values: Array, names: list[str], X: Any) -> Any:
 
 
 def check_targets(y: Any, names: Names = None, *, missing: bool = True) -> Array:
-    """Targets (n,) or (n, p) as numbers, NaN where missing if that is allowed; errors name the column."""
+    """Targets (n,) or (n, p) as numbers, NaN where missing if that is allowed; errors name columns."""
     try:
         Y = check_array(
             y,
@@ -249,52 +255,50 @@ def check_targets(y: Any, names: Names = None, *, missing: bool = True) -> Array
         if len(text) == 0:
             raise
         raise ValueError(
-            f"y must hold numbers, or NaN where nothing was measured, got text in {_name(text, names)}"
+            f"y must hold numbers, or NaN where missing, got text in {_name(text, names)}"
         ) from error
     if Y.ndim == 2 and Y.shape[1] == 0:
         raise ValueError(f"y must have at least one column, got shape {Y.shape}")
     if np.isfinite(Y).all():
         return np.asarray(Y)
-    # The first words are scikit-learn's, which its checks look for.
-    need = "y must hold finite numbers" + (", or NaN where nothing was measured" if missing else "")
-    infinite = np.flatnonzero(np.isinf(Y.reshape(len(Y), -1)).any(axis=0))
-    if len(infinite):
+    # scikit-learn's checks look for these words.
+    need = "y must hold finite numbers" + (", or NaN where missing" if missing else "")
+    columns = Y.reshape(len(Y), -1)
+    if len(infinite := np.flatnonzero(np.isinf(columns).any(axis=0))):
         raise ValueError(
             f"Input y contains infinity or a value too large for dtype('float64') in "
             f"{_name(infinite, names)}; {need}"
         )
     if not missing:
-        columns = np.flatnonzero(np.isnan(Y.reshape(len(Y), -1)).any(axis=0))
-        raise ValueError(f"Input y contains NaN in {_name(columns, names)}; {need}")
+        never = np.flatnonzero(np.isnan(columns).any(axis=0))
+        raise ValueError(f"Input y contains NaN in {_name(never, names)}; {need}")
     return np.asarray(Y)
 
 
-def check_weighted_targets(y: Any, sample_weight: Any = None, names: Names = None) -> Targets:
-    """Targets with missing values, and their weights in the simplest form.
+def check_weighted_targets(
+    targets: Array, sample_weight: Any = None, names: Names = None
+) -> Targets:
+    """Targets that `check_targets` has checked, and their weights in the simplest form.
 
     Parameters
     ----------
-    y : array-like or data frame of shape (n,) or (n, p)
-        NaN, or a null of a data frame, where a target is missing.
+    targets : ndarray of shape (n,) or (n, p)
+        NaN where a target is missing.
     sample_weight : number, array-like or data frame of shape (n,) or (n, p), optional
-        Not negative. Zero makes a missing value.
+        Not negative. A target of weight zero is missing.
     names : sequence of str, optional
-        Names of the targets, for errors; those of the data frame y unless given.
+        Names of the targets, for error messages.
 
     Examples
     --------
     >>> import numpy as np
-    >>> check_weighted_targets([[1.0, np.nan], [2.0, 3.0]]).weight
+    >>> check_weighted_targets(np.array([[1.0, np.nan], [2.0, 3.0]])).weight
     array([[1., 0.],
            [1., 1.]])
-    >>> check_weighted_targets([1.0, np.nan, 2.0], 3.0).weight
+    >>> check_weighted_targets(np.array([1.0, np.nan, 2.0]), 3.0).weight
     array([3., 0., 3.])
     """
-    if y is None:
-        raise ValueError("The estimator requires y to be passed, but the target y is None")
-    names = target_names(y) if names is None else names
-    Y = check_targets(y, names)
-    Y = Y.reshape(len(Y), -1)
+    Y = targets.reshape(len(targets), -1)
     missing = np.isnan(Y)
     if sample_weight is None and not missing.any():
         return Targets(Y)
@@ -336,19 +340,19 @@ def check_measured(Y: Array, weight: Array | None, names: Names = None) -> None:
 def drop_missing_rows(
     Y: Array, weight: Array | None, names: Names = None
 ) -> tuple[NDArray[np.bool_], Array, Array | None]:
-    """Which rows have a measured target, and the targets and weights of these rows.
+    """A mask of the rows that have a measured target, and the targets and weights of these rows.
 
     Examples
     --------
     >>> import numpy as np
-    >>> drop_missing_rows(*check_weighted_targets([[1.0, 2.0], [np.nan, np.nan]]))
+    >>> drop_missing_rows(*check_weighted_targets(np.array([[1.0, 2.0], [np.nan, np.nan]])))
     (array([ True, False]), array([[1., 2.]]), None)
     """
     check_measured(Y, weight, names)
     if weight is None:
         return np.ones(len(Y), dtype=bool), Y, None
     measured = np.asarray(weight.reshape(len(Y), -1).any(axis=1))
-    return measured, *check_weighted_targets(Y[measured], weight[measured])
+    return measured, Y[measured], simplify_weights(weight[measured])
 
 
 def score_targets(y: Any, prediction: Any, sample_weight: Any = None) -> float:
@@ -365,7 +369,7 @@ def score_targets(y: Any, prediction: Any, sample_weight: Any = None) -> float:
     -------
     float
         `sklearn.metrics.r2_score` where nothing is missing. Targets with fewer than two measured
-        values have no R^2, and are left out.
+        values are left out.
 
     Examples
     --------
@@ -374,7 +378,10 @@ def score_targets(y: Any, prediction: Any, sample_weight: Any = None) -> float:
     >>> score_targets(y, np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
     1.0
     """
-    Y, weight = check_weighted_targets(y, sample_weight)
+    if y is None:
+        raise ValueError("The estimator requires y to be passed, but the target y is None")
+    names = target_names(y)
+    Y, weight = check_weighted_targets(check_targets(y, names), sample_weight, names)
     values = np.asarray(prediction, dtype=np.float64).reshape(Y.shape)
     if weight is None or (weight.ndim == 1 and not np.isnan(Y).any()):
         return float(r2_score(Y, values, sample_weight=weight))
@@ -389,33 +396,31 @@ def score_targets(y: Any, prediction: Any, sample_weight: Any = None) -> float:
     return float(np.mean(scores))
 
 
-def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: bool) -> Array:
-    """Given targets of new rows, (n, p), NaN where one is to be predicted.
+def check_given(given: Any, X: Any, names: list[str], *, named: bool) -> Array:
+    """Given targets of new rows, (n, p), NaN where a target is to be predicted.
 
     Parameters
     ----------
     given : array-like of shape (n, p) or (n,), or data frame
-        Columns of a data frame are matched by name; it may have some of the targets only.
+        Columns of a data frame are matched by name; it may have only some of the targets.
     X : table
-        Its rows; where both are pandas frames, ``given`` must have the index of X, in any order.
-    n_rows : int
+        The rows. If both are pandas frames, ``given`` must have the index of X, in any order.
     names : list of str
         Names of the targets.
     named : bool
-        Whether the names are those of the training table, not made up.
+        Whether the training targets had these names.
     """
     columns = target_names(given)
     if columns is not None and len(set(columns)) < len(columns):
         raise ValueError(f"given must name each target once, got {list(columns)}")
+    n_rows = _num_samples(X)
     index: Any = getattr(X, "index", None)
-    comparable = (
-        hasattr(given, "reindex") and hasattr(index, "equals") and len(given.index) == len(index)
-    )
-    if comparable and not index.equals(given.index):
+    indexed = hasattr(given, "reindex") and hasattr(index, "equals") and len(given.index) == n_rows
+    if indexed and not index.equals(given.index):
         if not (index.is_unique and set(given.index) == set(index)):
             raise ValueError(
-                "given must have the index of X, so that its rows can be told apart; use "
-                "given.set_axis(X.index) where rows correspond by their order"
+                "given must have the index of X; use given.set_axis(X.index) if its rows are in the "
+                "order of X"
             )
         given = given.reindex(index)
     values = check_targets(given, columns)
@@ -429,15 +434,15 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
     ):
         if values.shape[1] != len(names):
             raise ValueError(
-                f"given must have {len(names)} columns, a target each, NaN where it is not measured, "
-                f"got {values.shape[1]}; a data frame may have some of them, by name"
+                f"given must have {len(names)} columns, one for each target, got {values.shape[1]}; "
+                f"a data frame may have some of them, by name"
             )
         return np.array(values)
     unknown = [str(name) for name in columns if name not in names]
     if unknown:
         raise ValueError(
-            f"given must have columns that are targets, {names if len(names) <= 12 else names[:12]}, got "
-            f"{', '.join(map(repr, unknown))} as well; leave out what is not a target"
+            f"given must have columns that are targets, {names[:12]}, got "
+            f"{', '.join(map(repr, unknown))} as well; leave these out"
         )
     whole = np.full((n_rows, len(names)), np.nan)
     whole[:, [names.index(name) for name in columns]] = values
@@ -445,7 +450,7 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
 
 
 def check_costs(cost: Any, names: list[str]) -> Array:
-    """Costs of measuring each target, (p,), from numbers in the order of the targets or a mapping by name."""
+    """Costs of measuring each target, (p,), from a sequence or a mapping of names to numbers."""
     if cost is None:
         return np.ones(len(names))
     if isinstance(cost, Mapping):
@@ -458,7 +463,7 @@ def check_costs(cost: Any, names: list[str]) -> Array:
     costs = np.asarray(cost, dtype=np.float64)
     if costs.shape != (len(names),):
         raise ValueError(
-            f"cost must hold {len(names)} numbers, one a target, got shape {costs.shape}"
+            f"cost must hold {len(names)} numbers, one for each target, got shape {costs.shape}"
         )
     if not np.isfinite(costs).all() or costs.min(initial=1.0) <= 0.0:
         raise ValueError(f"cost must be positive and finite, got {costs.tolist()}")
@@ -490,7 +495,7 @@ def _check_weights(sample_weight: Any, shape: tuple[int, ...], names: Names) -> 
         )
     if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0.0:
         raise ValueError(
-            "sample_weight must be finite and not negative; zero makes a missing value"
+            "sample_weight must be finite and not negative; a target of weight zero is missing"
         )
     check_finite_total("sample_weight", weight)
     return weight

@@ -19,12 +19,13 @@ from sklearn.utils import (
     compute_sample_weight,
 )
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ..doc_links import doc_link_template, doc_link_url_parameters
 from ..linalg import Array
 from ..parameters import check_choice, check_weights
 from ..selection.folds import FEW_ROWS, SPLITS_OF_FEW_ROWS
+from .base import check_columns
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
 
 __all__ = ["CODINGS", "EntangledKernelClassifier"]
@@ -148,7 +149,7 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
-        self._check_columns(X, reset=True)
+        check_columns(self, X)
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_consistent_length(X, y)
         check_classification_targets(y)
@@ -210,7 +211,7 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
             For two classes positive where the second one is more probable.
         """
         check_is_fitted(self)
-        self._check_columns(X, reset=False)
+        check_columns(self, X, reset=False)
         prediction = np.asarray(self.regressor_.predict(X)).reshape(_num_samples(X), -1)
         scores = self.slope_ * self._in_signs(prediction) + self.offset_
         return scores if self._multilabel or scores.shape[1] > 1 else scores[:, 0]
@@ -244,11 +245,6 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
             EntangledKernelRidgeCV(self.feature_map).__sklearn_tags__().input_tags.sparse
         )
         return tags
-
-    def _check_columns(self, X: Any, *, reset: bool) -> None:
-        if isinstance(X, np.ndarray) and X.ndim != 2:
-            check_array(X, dtype=None, ensure_all_finite=False)  # raises scikit-learn's own error
-        validate_data(self, X, reset=reset, skip_check_array=True)
 
     def _in_signs(self, values: Array) -> Array:
         """Predictions of the regression in units in which targets are +1 and -1."""

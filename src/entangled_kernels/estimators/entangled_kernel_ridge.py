@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from ..features import FeatureMapTraits, fit_and_map, fit_feature_map, map_features
 from ..kernels import KrausKernel
 from ..learning import (
     SOLVERS,
@@ -26,23 +29,26 @@ from ..learning import (
     reduce_rows,
 )
 from ..linalg import Array
-from ..model import FIRST_BLOCK, FittedModel, InputRange
+from ..model import FIRST_BLOCK, FittedModel, InputRange, block_height, check_target_transform
 from ..parameters import (
     check_choice,
     check_feature_map,
     check_flag,
     check_fraction,
     check_integer,
+    check_numeric_columns,
     check_penalty,
+    check_range,
     check_rank,
     check_rank_fits,
     is_dask,
     naming_columns,
+    validate_rows,
     warn_user,
 )
-from ..streams.row_stream import RowMap, RowStream, sampling_keys
-from .base import MultiTargetRegressor
-from .entangled import COLUMN_ATTRIBUTES, EntangledRegressor
+from ..streams.row_stream import Rows, RowStream, sampling_keys
+from .base import MultiTargetRegressor, check_columns
+from .entangled import COLUMN_ATTRIBUTES, FLOATS, EntangledRegressor, refusing_sparse_rows
 
 __all__ = [
     "PREDICTIONS",
@@ -254,67 +260,65 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         self._check_parameters()
         if is_dask(X, y, sample_weight):
             return self._fit_dask(X, y, sample_weight)
-        self._reset()
+        self._stream = self._model = None
         rows, scale, _ = self._training_rows(X, y, sample_weight)
-        feature_map, Phi = self._fit_map(self.feature_map, rows.X, rows.Y, rows.weight)
-        stream = RowStream(row_map=RowMap(feature_map), n_outputs=rows.Y.shape[1])
-        large = feature_map is not None and Phi is None and len(rows.Y) > FIRST_BLOCK
-        if large and self._exceeds_memory(feature_map, rows):
-            stream.take(rows._replace(key=sampling_keys(rows.X, rows.Y)), self._fit_row_map)
-            problem = reduce_moments(stream.parts[0], centred=bool(self.fit_intercept))
+        feature_map, Phi = self._fit_and_map(rows)
+        stream = RowStream(ready=True, feature_map=feature_map, n_outputs=rows.Y.shape[1])
+        centred = bool(self.fit_intercept)
+        if Phi is None:
+            rows = rows._replace(key=sampling_keys(rows.X, rows.Y))
+            stream.add(rows, self._fit_first_rows)
+            problem = reduce_moments(stream.parts[0], centred=centred)
         else:
-            Phi = self._training_features(feature_map, rows.X, Phi)
-            Y, weight, key = rows.Y, rows.weight, sampling_keys(rows.X, rows.Y)
-            if weight is not None and (keep := weight.reshape(len(Y), -1).any(axis=1)).sum() < len(
-                Y
-            ):
-                Phi, Y, weight, key = Phi[keep], Y[keep], weight[keep], key[keep]
-            if len(Y) < 2:
-                raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
-            problem, moments = reduce_rows(Phi, Y, weight, centred=bool(self.fit_intercept))
+            problem, moments = reduce_rows(Phi, rows.Y, rows.weight, centred=centred)
+            # Moments of more columns than rows are not kept.
             stream.parts = {} if moments is None else {0: moments}
-            stream.sample, stream.inputs = RowSample.of(Phi, Y, key, weight), InputRange.of(rows.X)
-        stream.row_map, stream.scale, stream.n_rows = (
-            RowMap(feature_map, scale),
-            scale,
-            _num_samples(X),
-        )
-        self._model = self._fitted(self._learn(problem), stream, stream.sample)
-        # Moments of more columns than rows are not kept.
+            key = sampling_keys(rows.X, rows.Y)
+            stream.sample = RowSample.of(Phi, rows.Y, key, rows.weight)
+            stream.inputs = InputRange.of(rows.X)
+        stream.scale, stream.n_rows = scale, _num_samples(X)
+        self._model = self._solve_problem(problem, stream, stream.sample)
         self._stream = stream if stream.parts else None
         return self
 
-    def _solve_parts(
-        self, parts: list[Moments], sample: RowSample | None, stream: RowStream
+    def _fit_and_map(self, rows: Rows) -> tuple[Any, Any]:
+        """The fitted feature map, and the features of the rows, None if they exceed ``working_memory``."""
+        feature_map, X, (n, p) = self.feature_map, rows.X, rows.Y.shape
+        if feature_map is None:
+            check_numeric_columns(X)
+            Phi = validate_rows(self, X, ensure_min_samples=2, **FLOATS)
+            check_range("X", Phi)
+            return None, Phi
+        check_columns(self, X)
+        targets = self._targets_like_y(rows.Y)
+        with refusing_sparse_rows(feature_map) if issparse(X) else nullcontext():
+            if n > FIRST_BLOCK and not FeatureMapTraits.of(feature_map).cross_fitted:
+                feature_map = fit_feature_map(feature_map, X, targets, rows.weight)
+                m = map_features(feature_map, _safe_indexing(X, slice(0, 1))).shape[1]
+                # With more columns than rows, moments would take more memory than the features.
+                if n > 2 * block_height(m) and m + p <= n:
+                    return feature_map, None
+                Phi = map_features(feature_map, X)
+            else:
+                feature_map, Phi = fit_and_map(
+                    feature_map, X, targets, rows.weight, ensure_min_samples=2
+                )
+        check_range("the output of feature_map", Phi)
+        return feature_map, Phi
+
+    def _solve(
+        self, stream: RowStream, parts: list[Moments], sample: RowSample | None
     ) -> FittedModel:
         problem = reduce_moments(sum(parts[1:], parts[0]), centred=bool(self.fit_intercept))
-        return self._fitted(self._learn(problem), stream, sample)
+        return self._solve_problem(problem, stream, sample)
 
-    def _fitted(self, fit: Fit, stream: RowStream, sample: RowSample | None) -> FittedModel:
-        row_map = stream.row_map or RowMap()
-        return FittedModel(
-            feature_map=row_map.feature_map,
-            linear=fit.linear,
-            fit=fit,
-            fit_map=row_map.feature_map,
-            scale=row_map.scale,
-            inputs=stream.inputs,
-            sample=sample,
-        )
-
-    def adopt_model(self, model: FittedModel, other: Any) -> Self:
-        """Become a model that a search has found, on tables with the columns of the estimator ``other``."""
-        for name in COLUMN_ATTRIBUTES:
-            if hasattr(other, name):
-                setattr(self, name, getattr(other, name))
-        self._model, self._stream = model, None
-        return self
-
-    def _learn(self, problem: Problem) -> Fit:
-        """Learn the kernel and solve the ridge problem, with warnings about size and convergence."""
+    def _solve_problem(
+        self, problem: Problem, stream: RowStream, sample: RowSample | None
+    ) -> FittedModel:
+        """The model of a problem, with warnings about its size and convergence."""
         if self.rank is not None:
             check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
-        settings, params = self._settings(), check_solver_params(self.solver_params)
+        params = check_solver_params(self.solver_params)
         if SOLVERS[self.solver].iterative:
             operators = problem.resolve_rank(self.rank) or problem.full_rank
             if problem.full_rank * operators**2 > LARGE_STEP:
@@ -323,17 +327,7 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
                     f"{operators}, which may take long; set rank to a smaller number, or use "
                     f"solver='closed-form'"
                 )
-        fit = fit_problem(
-            problem, settings, _print_progress(params.max_iter) if params.verbose else None
-        )
-        if fit.stop_reason == "stalled":
-            warn_of_stall(fit)
-        return fit
-
-    def _settings(self) -> FitSettings:
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        params = check_solver_params(self.solver_params)
-        return FitSettings(
+        settings = FitSettings(
             solver=self.solver,
             rank=self.rank,
             alignment_mix=float(self.alignment_mix),
@@ -344,8 +338,30 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
             init=params.init,
             max_iter=params.max_iter,
             tol=params.tol,
-            seed=int(seed),
+            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
         )
+        fit = fit_problem(
+            problem, settings, _print_progress(params.max_iter) if params.verbose else None
+        )
+        if fit.stop_reason == "stalled":
+            warn_of_stall(fit)
+        return FittedModel(
+            feature_map=stream.feature_map,
+            linear=fit.linear,
+            fit=fit,
+            fit_map=stream.feature_map,
+            scale=stream.scale,
+            inputs=stream.inputs,
+            sample=sample,
+        )
+
+    def adopt_model(self, model: FittedModel, other: Any) -> Self:
+        """Use a fitted model of a search, for tables with the columns of the estimator ``other``."""
+        for name in COLUMN_ATTRIBUTES:
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+        self._model, self._stream = model, None
+        return self
 
     def project(self, X: Any) -> Array:
         """Supervised multi-task dimension reduction: every row as r coordinates for each output.
@@ -355,14 +371,13 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         Z : ndarray of shape (n, p, r)
             Z[j, :, i] = M_i phi(x_j), so K(x_j, x_l) = Z[j] @ Z[l].T, plus the metric's part.
         """
-        model = self._solved_model()
+        model, rows, _ = self._check_new_rows(X)
         if model.fit.n_operators == 0:
             raise ValueError(
                 "the learned kernel has no Kraus operators to project on (shrinkage=1, alignment_mix=0 "
-                "without a rank, or targets that the features say nothing about); use shrinkage below 1 "
+                "without a rank, or targets that do not depend on the features); use shrinkage below 1 "
                 "and set rank"
             )
-        rows = self._new_rows(X)
         with naming_columns(X):
             Phi = model.features(rows)
             model.learned_mean(Phi)  # raises where a feature is not finite
@@ -377,7 +392,7 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         """Names of the columns of `transform`: target and number of the Kraus operator."""
         # Displays call this, so it must not start a solve.
         check_is_fitted(self, "intercept_")
-        model = self._shown("kraus_")
+        model = self._model_with("kraus_")
         names = self._output_names(model.n_targets)
         return np.array(
             [f"{o}_kraus{i}" for o in names for i in range(model.fit.n_operators)], dtype=object
@@ -403,70 +418,72 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
     @property
     def kraus_(self) -> Array:
         """Kraus operators (r, p, m)."""
-        return np.asarray(self._shown("kraus_").fit.kraus())
+        return np.asarray(self._model_with("kraus_").fit.kraus())
 
     @property
     def metric_(self) -> Array | None:
         """The matrix A (m, m), or None."""
-        return self._shown("metric_").fit.metric()
+        return self._model_with("metric_").fit.metric()
 
     @property
     def alignment_(self) -> float:
         """Objective of the kernel as used, shrinkage included."""
-        return self._shown("alignment_").fit.alignment
+        return self._model_with("alignment_").fit.alignment
 
     @property
     def alignment_terms_(self) -> tuple[float, float]:
         """Partial-trace and full alignment of the kernel as used."""
-        return self._shown("alignment_terms_").fit.alignment_terms
+        return self._model_with("alignment_terms_").fit.alignment_terms
 
     @property
     def alignment_history_(self) -> Array:
         """Objective at the start of the solver and after every step."""
-        return self._shown("alignment_history_").fit.alignment_history
+        return self._model_with("alignment_history_").fit.alignment_history
 
     @property
     def largest_alignment_(self) -> float | None:
         """The largest alignment that any kernel has, None without an intercept."""
-        return self._shown("largest_alignment_").fit.largest_alignment()
+        return self._model_with("largest_alignment_").fit.largest_alignment()
 
     @property
     def noise_variance_(self) -> Array:
         """Estimated variance of each target about the model, (p,)."""
-        return self._shown("noise_variance_").fit.posterior.noise_variance
+        return self._model_with("noise_variance_").fit.posterior.noise_variance
 
     @property
     def rkhs_norm_(self) -> float:
         """Norm of the fitted function."""
-        return self._shown("rkhs_norm_").fit.rkhs_norm
+        return self._model_with("rkhs_norm_").fit.rkhs_norm
 
     @property
     def n_iter_(self) -> int:
         """Steps of the solver."""
-        return self._shown("n_iter_").fit.n_iter
+        return self._model_with("n_iter_").fit.n_iter
 
     @property
     def converged_(self) -> bool:
         """Whether the solver met its tolerance."""
-        return self._shown("converged_").fit.converged
+        return self._model_with("converged_").fit.converged
 
     @property
     def stop_reason_(self) -> str:
         """Why the solver stopped."""
-        return self._shown("stop_reason_").fit.stop_reason
+        return self._model_with("stop_reason_").fit.stop_reason
 
     @property
     def solver_(self) -> str:
         """The solver that was used."""
-        return self._shown("solver_").fit.settings.solver
+        return self._model_with("solver_").fit.settings.solver
 
     @property
     def full_rank_(self) -> int:
         """Largest Kraus rank that can matter."""
-        return self._shown("full_rank_").fit.problem.full_rank
+        return self._model_with("full_rank_").fit.problem.full_rank
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_flag("fit_intercept", self.fit_intercept)
+        if self.target_transform is not None:
+            check_target_transform(self.target_transform)
         check_choice("solver", self.solver, tuple(SOLVERS))
         check_solver_params(self.solver_params)
         check_choice("prediction", self.prediction, PREDICTIONS)

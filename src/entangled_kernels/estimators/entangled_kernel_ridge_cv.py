@@ -19,14 +19,15 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.validation import _num_features, _num_samples
 
-from ..features import FeatureMapTraits, default_feature_maps, is_fitted
+from ..features import FeatureMapTraits, default_feature_maps
 from ..kernels import KrausKernel
 from ..learning import FitSettings, Moments, RowSample
 from ..linalg import Array, Index
-from ..model import FIRST_BLOCK, FittedModel, InputRange, TargetScale
+from ..model import FIRST_BLOCK, FittedModel, InputRange, TargetScale, check_target_transform
 from ..parameters import (
     check_choice,
     check_feature_map,
+    check_flag,
     check_grid,
     check_groups,
     check_integer,
@@ -51,7 +52,6 @@ from ..selection import (
 )
 from ..streams.batch import as_batch
 from ..streams.row_stream import (
-    RowMap,
     Rows,
     RowStream,
     block_ends,
@@ -60,7 +60,7 @@ from ..streams.row_stream import (
     sampling_keys,
 )
 from ..uncertainty import HeldOut
-from .base import MultiTargetRegressor, route_groups
+from .base import MultiTargetRegressor, check_columns, route_groups
 from .entangled import FLOATS, EntangledRegressor, refusing_sparse_rows
 from .entangled_kernel_ridge import (
     EntangledKernelRidge,
@@ -259,14 +259,14 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         self._check_parameters()
         if is_dask(X, y, sample_weight, groups):
             return self._fit_dask(X, y, sample_weight, groups)
-        self._reset()
+        self._stream = self._model = None
         (X,) = indexable(X)
         groups = None if groups is None else check_groups(groups, _num_samples(X))
         rows, scale, index = self._training_rows(X, y, sample_weight)
         original = rows.Y if scale is None else scale.inverse_transform(rows.Y)
         if len(rows.Y) < 2:
             raise ValueError("at least 2 rows are needed, got 1 sample")
-        maps = self._suited_maps(rows)
+        maps = self._suitable_maps(rows, streamed=False)
         X = self._search_inputs(rows.X, maps)
         splits = split_rows(
             self.cv,
@@ -292,7 +292,10 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
             )
         map_key = selected.best.map_key if len(maps) > 1 else None
-        self._model = self._keep(selected, map_key, rows.measured(), scale, InputRange.of(rows.X))
+        Y = rows.Y
+        if rows.weight is not None:
+            Y = np.where(rows.weight.reshape(len(Y), -1) > 0.0, Y, np.nan)
+        self._model = self._keep(selected, map_key, Y, scale, InputRange.of(rows.X))
         return self
 
     def partial_fit(
@@ -342,7 +345,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def best_estimator_(self) -> EntangledKernelRidge:
         """The chosen candidate, fitted on all rows."""
-        self._shown("best_estimator_")
+        self._model_with("best_estimator_")
         best = self._candidates[0]
         if best is None:
             raise AttributeError("no candidate was kept")
@@ -351,7 +354,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def entangled_estimator_(self) -> EntangledKernelRidge:
         """The best entangled candidate, fitted on all rows."""
-        self._shown("entangled_estimator_")
+        self._model_with("entangled_estimator_")
         entangled = self._candidates[1]
         if entangled is None:
             raise AttributeError(
@@ -432,7 +435,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def n_iter_(self) -> int:
         """Steps of the solver of the chosen candidate."""
-        return self._shown("n_iter_").fit.n_iter
+        return self._model_with("n_iter_").fit.n_iter
 
     @property
     def n_splits_(self) -> int:
@@ -441,17 +444,13 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     def _result(self, name: str, *path: str) -> Any:
         """A part of the search's result, for the attribute ``name``."""
-        self._shown(name)
+        self._model_with(name)
         value: Any = self._search
         for part in path:
             value = None if value is None else getattr(value, part)
         if value is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return value
-
-    def _reset(self) -> None:
-        super()._reset()
-        self._search, self._candidates = None, (None, None)
 
     def _without_rows(self) -> Self:
         slim = super()._without_rows()
@@ -460,25 +459,24 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     # The search.
 
-    def _solve_parts(
-        self, parts: list[Moments], sample: RowSample | None, stream: RowStream
+    def _solve(
+        self, stream: RowStream, parts: list[Moments], sample: RowSample | None
     ) -> FittedModel:
         if len(parts) < 2:
             raise ValueError(
                 f"cv must leave rows in at least 2 folds, got {len(parts)}; "
                 f"more rows or groups are needed"
             )
-        row_map = stream.row_map or RowMap()
-        Y, scale = np.zeros((0, 0)) if sample is None else sample.Y, row_map.scale
+        Y, scale = np.zeros((0, 0)) if sample is None else sample.Y, stream.scale
         units = None
         if scale is not None:
             units = TargetUnits(scale.inverse_transform(Y), scale.inverse_transform)
         selected = search_moments(
             parts,
             sample,
-            row_map.feature_map,
+            stream.feature_map,
             self._search_settings(),
-            ordered=self._ordered,
+            ordered=isinstance(self.cv, TimeSeriesSplit),
             units=units,
         )
         return self._keep(selected, None, Y, scale, stream.inputs)
@@ -517,7 +515,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         """A fitted estimator for a candidate, on tables with the same columns."""
         if candidate is None:
             return None
-        fit, maps = candidate.fit, self._feature_maps()
+        fit, maps = candidate.fit, self._feature_maps(streamed=False)
         if fit.stop_reason == "stalled":
             warn_of_stall(fit)
         if len(maps) == 1:
@@ -604,19 +602,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     # Feature maps.
 
-    def _given_map(self) -> Any:
-        maps = self._feature_maps()
-        return maps[0] if len(maps) == 1 else maps
-
-    def _feature_maps(self, *, streamed: bool = False) -> list[Any]:
-        """The maps to choose from, for rows in memory or in a stream."""
+    def _feature_maps(self, *, streamed: bool = True) -> list[Any]:
+        """The maps to choose from, for rows in a stream or in memory."""
         if isinstance(self.feature_map, str) and self.feature_map == "auto":
             return default_feature_maps(self.random_state, streamed=streamed)
-        maps = (
-            list(self.feature_map)
-            if isinstance(self.feature_map, list | tuple)
-            else [self.feature_map]
-        )
+        several = isinstance(self.feature_map, list | tuple)
+        maps = list(self.feature_map) if several else [self.feature_map]
         if not maps:
             raise ValueError("feature_map must hold at least one feature map, got an empty list")
         for feature_map in maps:
@@ -628,63 +619,56 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             check_feature_map(feature_map)
         return maps
 
-    def _suited_maps(self, rows: Rows, *, streamed: bool = False) -> dict[int, Any]:
-        """The maps, by their places, that are tried with such rows, in memory or in a stream."""
+    def _suitable_maps(self, rows: Rows, *, streamed: bool) -> dict[int, Any]:
+        """The maps, by their numbers in the list, that suit the numbers of inputs and targets."""
         try:
             n_inputs = _num_features(rows.X)
         except TypeError:  # rows of texts
             n_inputs = 1
         maps = dict(enumerate(self._feature_maps(streamed=streamed)))
-        suited = {}
-        for number, feature_map in maps.items():
-            if FeatureMapTraits.of(feature_map).suits(rows.Y.shape[1], n_inputs):
-                suited[number] = feature_map
-        return suited or maps
+        suitable = {
+            number: feature_map
+            for number, feature_map in maps.items()
+            if FeatureMapTraits.of(feature_map).suits(rows.Y.shape[1], n_inputs)
+        }
+        return suitable or maps
 
     def _search_inputs(self, X: Any, maps: dict[int, Any]) -> Any:
-        """Inputs with their columns kept; an array where the columns are the only features."""
+        """Inputs with their columns checked; an array if the columns are the only features."""
         for feature_map in maps.values():
             if feature_map is None:
                 check_numeric_columns(X)
                 rows = validate_rows(self, X, ensure_min_samples=2, **FLOATS)
                 X = rows if len(maps) == 1 else X
             else:
-                self._check_columns(X)
+                check_columns(self, X)
         return X
 
-    def _fit_first_map(self, rows: Rows) -> Any:
-        """Choose a feature map as `fit` would on the first rows of a stream, and fit it on them."""
-        maps, best = list(self._suited_maps(rows, streamed=True).values()), 0
-        if len(maps) > 1:
-            splits = self.cv
-            if not self._ordered:
-                if rows.part is None or len(np.unique(rows.part)) < 2:
-                    raise ValueError(
-                        f"the first {len(rows.Y)} rows must lie in at least 2 folds for a feature "
-                        f"map to be chosen on them, got 1; mix the groups among the rows, or give "
-                        f"one feature map"
-                    )
-                splits = PredefinedSplit(rows.part)
-            search = clone(self).set_params(feature_map=maps, cv=splits, target_transform=None)
-            search.fit(rows.X, self._targets_like_y(rows.Y), rows.weight)
-            best = search.best_params_["feature_map"]
-        elif is_fitted(maps[0]):
+    def _choose_map(self, rows: Rows) -> Any:
+        """The feature map that `fit` would choose on the first rows of a stream."""
+        maps = list(self._suitable_maps(rows, streamed=True).values())
+        if len(maps) == 1:
             return maps[0]
-        return self._fit_map(maps[best], rows.X, rows.Y, rows.weight)[0]
+        splits = self.cv
+        if not isinstance(self.cv, TimeSeriesSplit):
+            if rows.part is None or len(np.unique(rows.part)) < 2:
+                raise ValueError(
+                    f"the first {len(rows.Y)} rows must be in at least 2 folds for a feature map to "
+                    f"be chosen on them, got 1; mix the groups among the rows, or give one feature map"
+                )
+            splits = PredefinedSplit(rows.part)
+        search = clone(self).set_params(feature_map=maps, cv=splits, target_transform=None)
+        search.fit(rows.X, self._targets_like_y(rows.Y), rows.weight)
+        return clone(maps[search.best_params_["feature_map"]], safe=False)
 
     # Folds of rows in batches.
-
-    @property
-    def _ordered(self) -> bool:
-        """Whether folds are blocks in the order of time."""
-        return isinstance(self.cv, TimeSeriesSplit)
 
     def _n_parts(self) -> int:
         cv = self.cv
         if isinstance(cv, TimeSeriesSplit):
             if not (cv.gap == 0 and cv.max_train_size is None and cv.test_size is None):
                 raise ValueError(
-                    f"cv must be a TimeSeriesSplit of n_splits alone where rows come in batches, "
+                    f"cv must be a TimeSeriesSplit of n_splits alone if rows come in batches, "
                     f"got {cv!r}"
                 )
             # The rows before the first fold are a part too.
@@ -693,34 +677,39 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             return int(cv.n_splits)
         if not isinstance(cv, Integral):
             raise ValueError(
-                f"cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows "
-                f"come in batches, since a row's fold is found by a hash of its values or group, "
-                f"or by its place; got {cv!r}"
+                f"cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit if rows come in "
+                f"batches, since the fold of a row is a hash of its values or group, or follows from "
+                f"its number; got {cv!r}"
             )
         check_integer("cv", cv, low=2)
         return int(cv)
 
-    def _parts_of(self, rows: Rows, groups: Any) -> Index:
-        if self._ordered:
-            raise ValueError(
-                "cv: folds in the order of time need rows one after the other, and their number "
-                "before the first; use fit_batches, or fit on a table in memory"
-            )
+    def _parts_of(self, rows: Rows, groups: Any, stream: RowStream) -> Index:
+        n = len(rows.Y)
+        if isinstance(self.cv, TimeSeriesSplit):
+            if stream.ends is None:
+                raise ValueError(
+                    "cv: folds in the order of time need the number of rows before the first; use "
+                    "fit_batches, or fit on a table in memory"
+                )
+            # Rows beyond the end are refused when all are counted.
+            block = np.searchsorted(stream.ends, stream.n_rows + np.arange(n), side="right")
+            return np.minimum(block, stream.n_parts - 1)
         if groups is not None:
-            return group_folds(check_groups(groups, len(rows.Y)), self._n_parts())
+            return group_folds(check_groups(groups, n), stream.n_parts)
         if isinstance(self.cv, GroupKFold):
-            raise ValueError("groups must be given where cv is GroupKFold, got None")
-        return row_folds(rows.X, rows.Y, self._n_parts())
+            raise ValueError("groups must be given if cv is GroupKFold, got None")
+        return row_folds(rows.X, rows.Y, stream.n_parts)
 
     def _block_ends(self, batches: Any, targets: Any, n_rows: int | None) -> Index | None:
-        if not self._ordered:
+        if not isinstance(self.cv, TimeSeriesSplit):
             return None
         if n_rows is None:
             n_rows = getattr(batches, "n_rows", None)
         if n_rows is None:
             if iter(batches) is batches:
                 raise ValueError(
-                    "n_rows must be given where batches can be read only once, since folds in the "
+                    "n_rows must be given if batches can be read only once, since folds in the "
                     "order of time need the number of rows before the first"
                 )
             n_rows = sum(_num_samples(as_batch(item, targets).X) for item in batches)
@@ -729,14 +718,16 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     def _check_mergeable(self, other: Self, mine: RowStream, theirs: RowStream) -> None:
         super()._check_mergeable(other, mine, theirs)
-        if self._ordered or other._ordered:
+        if isinstance(self.cv, TimeSeriesSplit) or isinstance(other.cv, TimeSeriesSplit):
             raise ValueError(
                 "estimators to merge must not have folds in the order of time, since rows of two "
                 "streams have no order; use fit_batches with all batches"
             )
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_flag("fit_intercept", self.fit_intercept)
+        if self.target_transform is not None:
+            check_target_transform(self.target_transform)
         for name, choices in (("scoring", SCORINGS), ("selection", SELECTIONS)):
             check_choice(name, getattr(self, name), choices)
         check_integer("verbose", self.verbose, low=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -22,10 +21,9 @@ from ..parameters import (
     is_dask,
     validate_rows,
 )
-from ..streams.batch import Batch, as_batch
+from ..streams.batch import Batch, add_batches, naming_batch
 from ..streams.dask_tables import first_rows, map_partitions, split_partitions, sum_partitions
-from ..streams.out_of_core import BatchRun, named_errors
-from ..streams.row_stream import RowMap, Rows, RowStream
+from ..streams.row_stream import Rows, RowStream
 from .base import MultiTargetRegressor, to_container, unchanged_on_error
 
 __all__ = ["OperatorFourierRidge"]
@@ -153,12 +151,12 @@ class OperatorFourierRidge(MultiTargetRegressor):
         self._reset()
         stream = RowStream()
 
-        def take(batch: Batch, where: str, n_before: int) -> None:
+        def add(batch: Batch, name: str) -> None:
             if _num_samples(batch.X):
                 self._take(stream, batch)
 
-        run = BatchRun(stream, take, self._draw_features, {}, progress=progress)
-        run.run(batches, partial(as_batch, targets=targets))
+        draw = self._draw_features
+        add_batches(batches, stream, add, draw, targets=targets, progress=progress)
         if stream.n_outputs is None:
             raise ValueError("batches must hold at least one row, got none")
         self._stream = stream
@@ -223,11 +221,11 @@ class OperatorFourierRidge(MultiTargetRegressor):
         if not first and Y.shape[1] != stream.n_outputs:
             raise ValueError(f"y must have {stream.n_outputs} columns as before, got {Y.shape[1]}")
         rows = Rows(X, Y, weight)
-        if stream.row_map is None:
-            stream.row_map = self._draw_features(rows)
-        stream.take(rows, self._draw_features)
+        if not stream.ready:
+            stream.feature_map, stream.ready = self._draw_features(rows)[0], True
+        stream.add(rows, self._draw_features)
 
-    def _draw_features(self, rows: Rows) -> RowMap:
+    def _draw_features(self, rows: Rows) -> tuple[OperatorFourierFeatures, None]:
         """Features drawn for the numbers of inputs and targets of some rows."""
         p = rows.Y.shape[1]
         given = (
@@ -241,16 +239,16 @@ class OperatorFourierRidge(MultiTargetRegressor):
                 f"y must have {drawn.n_outputs_} columns for features of kernel={drawn.kernel!r} on "
                 f"{rows.X.shape[1]} columns, got {p}"
             )
-        return RowMap(drawn)
+        return drawn, None
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit on the partitions of Dask tables, wherever they are; a row is brought here for the names."""
         partitions = split_partitions(X, y, sample_weight)
         stream = RowStream()
-        for where, (X_first, y_first, _, _) in first_rows(partitions, 1):
-            if _num_samples(X_first):
-                with named_errors(where):
-                    self._take(stream, Batch(X_first, y_first))
+        for name, batch in first_rows(partitions, 1):
+            if _num_samples(batch.X):
+                with naming_batch(name):
+                    self._take(stream, Batch(batch.X, batch.y))
                 break
         if stream.n_outputs is None:
             raise ValueError("X must hold at least one row, got none")
@@ -262,11 +260,11 @@ class OperatorFourierRidge(MultiTargetRegressor):
     def _solve(self) -> Self:
         """Coefficients and intercept from moments of all rows."""
         stream = self._stream
-        if stream is None or stream.row_map is None or not stream.parts:
+        if stream is None or not stream.parts:
             raise ValueError(
                 "sample_weight must be positive for at least one row, got zero weights only"
             )
-        self.features_, moments = stream.row_map.feature_map, stream.parts[0]
+        self.features_, moments = stream.feature_map, stream.parts[0]
         second = moments.centred() if self.fit_intercept else moments.uncentred()
         need = "alpha must be large enough for the ridge system to be solved in double precision"
         try:

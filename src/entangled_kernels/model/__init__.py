@@ -1,7 +1,7 @@
-"""Fitted models: one frozen value that predicts, conditions on given targets, and knows how far it errs."""
+"""Fitted models: one frozen value that predicts, conditions on given targets, and estimates its errors."""
 
 from .explanation import METHODS, Explanation, NoisePart
-from .fitted import FIRST_BLOCK, FittedModel, Prediction, block_height
+from .fitted import FIRST_BLOCK, FittedModel, block_height
 from .input_range import InputRange
 from .target_scale import TargetScale, check_target_transform, fit_target_scale, needs_rows
 
@@ -12,7 +12,6 @@ __all__ = [
     "FittedModel",
     "InputRange",
     "NoisePart",
-    "Prediction",
     "TargetScale",
     "block_height",
     "check_target_transform",

@@ -1,11 +1,11 @@
-"""The one value of every fitted entangled model: a linear model of features, and what it knows of errors."""
+"""The one value of every fitted entangled model: a linear model of features, and its errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from .explanation import Explanation, NoisePart, explain_model
 from .input_range import InputRange
 from .target_scale import TargetScale
 
-__all__ = ["FIRST_BLOCK", "FittedModel", "Prediction", "block_height"]
+__all__ = ["FIRST_BLOCK", "FittedModel", "block_height"]
 
 # Rows that are mapped at once, however many features they have.
 FIRST_BLOCK = 4096
@@ -46,31 +46,23 @@ def block_height(n_features: int) -> int:
     return max(1, int(allowed / (_BYTES_PER_FEATURE * max(1, n_features))))
 
 
-class Prediction(NamedTuple):
-    """Predictions (n, p) and, where they were asked for, standard deviations or covariances (n, p, p)."""
-
-    mean: Array
-    std: Array | None = None
-    covariance: Array | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """A fitted entangled model, single or averaged: it predicts, and knows how far it errs.
+    """A fitted entangled model, single or averaged: it predicts, and estimates its errors.
 
-    An average of linear models over several feature maps is a linear model of the union of these,
-    so one form serves all. Rows are tables whose columns have been checked; where ``feature_map``
-    is None they are arrays of numbers.
+    An average of linear models over several feature maps is a linear model of the union of these.
+    Rows are tables whose columns have been checked, or arrays of numbers if ``feature_map`` is
+    None.
 
     Attributes
     ----------
     feature_map : transformer or None
-        Fitted; None where the columns are the features.
+        Fitted; None if the columns are the features.
     linear : LinearModel
         From features to targets on the learned scale.
     fit : Fit
-        The learned kernel, its ridge problem and its posterior: of the model itself, or of the best
-        candidate of an average.
+        The learned kernel, its ridge problem and its posterior; of an average, those of the best
+        candidate.
     fit_map : transformer or None
         The feature map of ``fit``.
     scale : LogScale, TransformerScale or None
@@ -78,13 +70,12 @@ class FittedModel:
     inputs : InputRange or None
         Range of the training inputs.
     sample : RowSample or None
-        Training rows from which leave-one-out residuals are computed, where there are no held-out
-        ones.
+        Training rows for leave-one-out residuals, if there are no held-out residuals.
     residuals : Residuals or None
         Held-out residuals on the learned scale. Without them deviations are those of the posterior,
-        and intervals rest on leave-one-out residuals.
+        and intervals use leave-one-out residuals.
     measured : ndarray or None
-        Targets, on the learned scale, of the rows that the held-out residuals are of.
+        Targets of the rows with held-out residuals, on the learned scale.
     parts : tuple of NoisePart
         Feature maps of an average with their shares, for explanations.
     """
@@ -107,7 +98,7 @@ class FittedModel:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """Deviations and correlations of the errors; a ValueError where no rows were kept to judge them."""
+        """Deviations and correlations of the errors; a ValueError if no rows were kept to estimate them."""
         residuals = self.residuals
         if residuals is None:
             if self.sample is None:
@@ -117,19 +108,19 @@ class FittedModel:
 
     @property
     def has_errors(self) -> bool:
-        """Whether errors of rows without a part in the model are known."""
+        """Whether there are held-out residuals, or rows for leave-one-out residuals."""
         return self.residuals is not None or self.sample is not None
 
     def features(self, X: Any) -> Any:
-        """Features (n, m) of rows; whether they are finite is left to `learned_mean`."""
+        """Features (n, m) of rows; `learned_mean` checks that they are finite."""
         if self.feature_map is None:
             return X
         return map_features(self.feature_map, X, ensure_all_finite=False)
 
     def learned_mean(self, Phi: Any) -> Array:
-        """Predictions (n, p) on the learned scale from features; an error where a feature is not finite."""
+        """Predictions (n, p) on the learned scale from features; an error if a feature is not finite."""
         mean = self.linear.predict(Phi)
-        # A feature that is not finite makes predictions so, unless no target uses it.
+        # A feature that is not finite shows in predictions, unless no target uses it.
         if not np.isfinite(mean).all() or not self.linear.coef.any(axis=0).all():
             name = "X" if self.feature_map is None else "features"
             with np.errstate(invalid="ignore", over="ignore"):
@@ -138,51 +129,51 @@ class FittedModel:
 
     def predict(
         self, X: Any, given: Array | None = None, *, std: bool = False, covariance: bool = False
-    ) -> Prediction:
-        """Predictions in units of the targets; ``given`` targets (n, p) come back as they are."""
-        mean, spread = self._learned(X, given, std=std, covariance=covariance)
-        if self.scale is not None:
-            if covariance:
-                spread = self.scale.covariance(mean, spread)
-            elif std:
-                spread = self.scale.moments(mean, spread)[1]
-            mean = self._in_target_units(mean, given)
-        return Prediction(mean, spread if std else None, spread if covariance else None)
+    ) -> tuple[Array, Any]:
+        """Predictions (n, p) in units of the targets, and their standard deviations, covariances or None.
+
+        Given targets (n, p) are returned unchanged. Covariances are (n, p, p).
+        """
+        mean, spread = self._predict_learned(X, given, std=std, covariance=covariance)
+        if self.scale is None:
+            return mean, spread
+        if covariance:
+            spread = self.scale.covariance(mean, spread)
+        elif std:
+            spread = self.scale.moments(mean, spread)[1]
+        return self._in_target_units(mean, given), spread
 
     def predict_mean(self, X: Any, given: Array | None = None) -> Array:
-        """Means (n, p) of new observations, where `predict` gives medians if targets have a scale."""
+        """Means (n, p) of new observations; `predict` gives medians if targets have a scale."""
         if self.scale is None:
-            return self.predict(X, given).mean
-        values = self.scale.moments(*self._learned(X, given, std=True))[0]
+            return self.predict(X, given)[0]
+        values = self.scale.moments(*self._predict_learned(X, given, std=True))[0]
         return values if given is None else np.where(np.isfinite(given), given, values)
 
     def predict_interval(
         self, X: Any, coverage: float, given: Array | None = None, *, joint: bool = False
     ) -> tuple[Array, Array]:
-        """Lower and upper ends (n, p) of intervals that hold new observations with some probability."""
+        """Lower and upper ends (n, p) of intervals that hold new observations."""
         given = np.full((_num_samples(X), self.n_targets), np.nan) if given is None else given
-        learned = self._learned_given(given)
+        learned = given if self.scale is None else self.scale.transform(given, "given")
         lower, upper = np.empty(given.shape), np.empty(given.shape)
-        for rows, block in self._blocks(X):
-            found = self.calibration.condition(
-                self.learned_mean(self.features(block)), learned[rows]
-            )
-            known = np.isfinite(given[rows])
+        for rows, Phi in self._feature_blocks(X, self.feature_map):
+            found = self.calibration.condition(self.learned_mean(Phi), learned[rows])
             width = self.calibration.half_widths(
-                coverage, known, np.sqrt(found.variance), joint=joint
+                coverage, np.isfinite(given[rows]), np.sqrt(found.variance), joint=joint
             )
             lower[rows], upper[rows] = found.mean - width, found.mean + width
         if self.scale is not None:
-            # The inverse of a scale may fall.
+            # The inverse of a scale may be decreasing.
             ends = self._in_target_units(lower, given), self._in_target_units(upper, given)
             lower, upper = np.minimum(*ends), np.maximum(*ends)
         return lower, upper
 
     def suggest_measurements(self, known: NDArray[np.bool_], cost: Array) -> tuple[Any, Array]:
-        """Numbers of the targets to measure next, (n, p), -1 once all are known, and what each removes.
+        """Numbers of the targets to measure next, (n, p), and the share of variance that each removes.
 
-        ``known`` (n, p) says which targets are measured already, ``cost`` (p,) what a measurement
-        costs.
+        ``known`` (n, p) is true for targets that are measured already, ``cost`` (p,) is the cost of
+        measuring a target. The order ends with -1 for the targets that are known.
         """
         order = np.full(known.shape, -1, dtype=np.intp)
         reduction = np.full(known.shape, np.nan)
@@ -216,10 +207,10 @@ class FittedModel:
         return HeldOut(measured, predicted, *np.sort(ends, axis=0))
 
     def novelty(self, X: Any) -> Array:
-        """How far rows are from what training supports, (n,); above one is far.
+        """How far rows are from the training rows, (n,); a row above one is far.
 
-        The larger of two numbers: the root of the model's variance in units of four times the
-        largest of held-out training rows, and `InputRange.distance` of the inputs.
+        The larger of two numbers: the square root of the model's variance over four times the
+        largest variance of held-out training rows, and `InputRange.distance` of the inputs.
         """
         largest = 0.0
         if self.has_errors:
@@ -227,14 +218,11 @@ class FittedModel:
         novelty = np.zeros(_num_samples(X)) if self.inputs is None else self.inputs.distance(X)
         if largest <= 0.0:
             return novelty
-        for rows, block in self._blocks(X):
-            Phi = block
-            if self.fit_map is not None:
-                Phi = map_features(self.fit_map, block, ensure_all_finite=False)
+        for rows, Phi in self._feature_blocks(X, self.fit_map):
             with np.errstate(over="ignore", invalid="ignore"):
                 excess = self.fit.posterior.unit.relative_variance(Phi) - 1.0
                 distance = np.sqrt(np.maximum(excess, 0.0) / (_VARIANCE_BEYOND * largest))
-            # A feature that is not finite is as far out as can be.
+            # A row with a feature that is not finite is infinitely far.
             novelty[rows] = np.maximum(
                 novelty[rows], np.where(np.isfinite(distance), distance, np.inf)
             )
@@ -251,53 +239,51 @@ class FittedModel:
         """Which inputs matter for which targets (`entangled_kernels.model.explanation.explain_model`)."""
         return explain_model(self, X, given, method, inputs, targets)
 
-    def _learned(
+    def _predict_learned(
         self, X: Any, given: Array | None, *, std: bool = False, covariance: bool = False
     ) -> tuple[Array, Any]:
-        """Mean, and standard deviation or covariance or None, on the learned scale, block by block."""
-        learned = None if given is None else self._learned_given(given)
+        """Mean, and standard deviation, covariance or None, on the learned scale."""
+        if given is not None and self.scale is not None:
+            given = self.scale.transform(given, "given")
+        spread: Any
         means, spreads = [], []
-        for rows, block in self._blocks(X):
-            Phi = self.features(block)
-            mean, spread = self.learned_mean(Phi), None
-            if given is None and self.residuals is None and (std or covariance):
+        for rows, Phi in self._feature_blocks(X, self.feature_map):
+            mean = self.learned_mean(Phi)
+            if given is None and not (std or covariance):
+                means.append(mean)
+                continue
+            if given is None and self.residuals is None:
                 posterior = self.fit.posterior
-                spread = (
-                    posterior.covariance(Phi) if covariance else np.sqrt(posterior.variance(Phi))
-                )
-            elif given is not None or std or covariance:
-                known = np.full(mean.shape, np.nan) if learned is None else learned[rows]
+                spread = posterior.covariance(Phi) if covariance else posterior.variance(Phi)
+            else:
+                known = np.full(mean.shape, np.nan) if given is None else given[rows]
                 found = self.calibration.condition(mean, known, with_covariance=covariance)
-                mean, spread = (
-                    found.mean,
-                    found.covariance if covariance else np.sqrt(found.variance),
-                )
+                mean, spread = found.mean, found.covariance if covariance else found.variance
             means.append(mean)
-            spreads.append(spread)
+            spreads.append(spread if covariance else np.sqrt(spread))
         if len(means) == 1:
-            return means[0], spreads[0]
-        known_spreads = [spread for spread in spreads if spread is not None]
-        return np.concatenate(means), np.concatenate(known_spreads) if known_spreads else None
-
-    def _learned_given(self, given: Array) -> Array:
-        return given if self.scale is None else self.scale.transform(given, "given")
+            return means[0], spreads[0] if std or covariance else None
+        return np.concatenate(means), np.concatenate(spreads) if std or covariance else None
 
     def _in_target_units(self, values: Array, given: Array | None) -> Array:
-        """Targets from values on the learned scale; given targets are as they were measured."""
+        """Targets from values on the learned scale; given targets are unchanged."""
         values = values if self.scale is None else self.scale.inverse_transform(values)
         return values if given is None else np.where(np.isfinite(given), given, values)
 
-    def _blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
-        """Blocks of rows whose features take no more than ``working_memory``."""
-        n, height = _num_samples(X), max(FIRST_BLOCK, block_height(self.linear.coef.shape[1]))
-        if self.feature_map is None or n <= height or not hasattr(X, "shape"):
-            yield slice(0, n), X
-            return
-        for rows in gen_batches(n, height):
-            yield rows, _safe_indexing(X, rows)
+    def _feature_blocks(self, X: Any, feature_map: Any) -> Iterator[tuple[slice, Any]]:
+        """Features of a map, in blocks of rows that take no more than ``working_memory``."""
+        n, height = _num_samples(X), FIRST_BLOCK
+        if n > height:
+            height = max(height, block_height(self.linear.coef.shape[1]))
+        whole = feature_map is None or n <= height or not hasattr(X, "shape")
+        for rows in [slice(0, n)] if whole else gen_batches(n, height):
+            block = X if whole else _safe_indexing(X, rows)
+            if feature_map is not None:
+                block = map_features(feature_map, block, ensure_all_finite=False)
+            yield rows, block
 
     def check_arrays(self) -> None:
-        """Raise unless shapes fit each other and numbers are finite, which they may not in an edited file."""
+        """Raise unless shapes fit each other and numbers are finite, for models read from files."""
         problem, kernel, (p, m) = self.fit.problem, self.fit.kernel, self.linear.coef.shape
         m_fit, m_reduced = problem.features.shape
         k = problem.outputs.shape[1]
@@ -346,5 +332,5 @@ class FittedModel:
             InputRange.unpacked(self.inputs.packed())
 
     def __getstate__(self) -> dict[str, Any]:
-        # The calibration is larger than the residuals, and computed again when it is needed.
+        # The calibration is larger than the residuals, and is computed again when it is needed.
         return {name: value for name, value in vars(self).items() if name != "calibration"}

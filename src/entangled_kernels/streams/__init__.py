@@ -1,11 +1,10 @@
 """Rows that come in batches: readers of files, moments of what was read, checkpoints, and Dask tables."""
 
 from ..files import KINDS, TEXT_KINDS, TextFormat, file_kind
-from .batch import Batch, BatchError, Source, as_batch
+from .batch import Batch, BatchError, Source, add_batches, as_batch
 from .checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
-from .out_of_core import BatchRun
 from .reader import BatchReader, read_batches, table_columns
-from .row_stream import RowMap, Rows, RowStream, group_folds, row_folds
+from .row_stream import Rows, RowStream, group_folds, row_folds
 
 __all__ = [
     "KINDS",
@@ -13,14 +12,13 @@ __all__ = [
     "Batch",
     "BatchError",
     "BatchReader",
-    "BatchRun",
     "Checkpoint",
     "CheckpointError",
-    "RowMap",
     "RowStream",
     "Rows",
     "Source",
     "TextFormat",
+    "add_batches",
     "as_batch",
     "file_kind",
     "group_folds",

@@ -1,4 +1,4 @@
-"""Dask arrays and data frames: moments where the rows are, and only these travel."""
+"""Dask arrays and data frames: workers compute moments of their rows, and only moments are sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.validation import _num_samples
 from threadpoolctl import threadpool_limits
 
 from ..parameters import is_dask
-from .batch import BatchError
+from .batch import Batch, BatchError
 
 __all__ = [
     "first_rows",
@@ -20,7 +20,7 @@ __all__ = [
     "sum_partitions",
 ]
 
-# So many partitions' moments are added in one task.
+# Number of partitions whose moments are added in one task.
 _SPLIT_EVERY = 8
 
 
@@ -30,13 +30,13 @@ def sum_partitions(
     shared: Any,
     partitions: list[list[Any]],
 ) -> Any:
-    """What is kept of the rows of all partitions: ``take(shared, *tables)`` of each, added.
+    """The sum, by ``add``, of ``take(shared, *tables)`` of all partitions.
 
     Notes
     -----
-    Every partition gives its moments, (m + p)^2 numbers each, which are added in a tree of groups
-    of eight. The active scheduler is used: the threads of this process, or a distributed client. No
-    client is made here. An error names the partition.
+    The moments of partitions, (m + p)^2 numbers each, are added in a tree of groups of eight. The
+    active scheduler is used: the threads of this process, or a distributed client. No client is
+    made here. An error names the partition.
     """
     from dask.delayed import delayed
 
@@ -57,9 +57,9 @@ def map_partitions(
     shape: tuple[int, ...],
     meta: Any = None,
 ) -> Any:
-    """Lazy results of ``predict(shared, rows)`` in the partitions of X, of this shape for every row.
+    """Lazy results of ``predict(shared, rows)`` in the partitions of X; ``shape`` is that of a row's result.
 
-    A Dask array, or, with the empty pandas frame or series ``meta``, a data frame where X is one.
+    A Dask array, or, with the empty pandas frame or series ``meta``, a data frame if X is one.
     """
     from dask.delayed import delayed
 
@@ -140,7 +140,7 @@ def split_partitions(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> 
 
 
 def _whole_rows(table: Any) -> Any:
-    """A Dask array in which no row is cut; data frames are so always."""
+    """A Dask array in which no row is cut; rows of data frames never are."""
     if getattr(table, "ndim", 1) == 2 and hasattr(table, "numblocks") and table.numblocks[1] > 1:
         return table.rechunk({1: -1})
     return table
@@ -150,12 +150,13 @@ def _pieces(table: Any) -> list[Any]:
     return list(np.ravel(table.to_delayed()))
 
 
-def first_rows(partitions: list[list[Any]], n_rows: int) -> Iterator[tuple[str, list[Any]]]:
-    """The first rows of one partition after the other, each with a name for errors."""
+def first_rows(partitions: list[list[Any]], n_rows: int) -> Iterator[tuple[str, Batch]]:
+    """The first rows of each partition, with a name of the partition for error messages."""
     from dask.delayed import delayed
 
     for number, tables in enumerate(partitions):
-        yield f"partition {number}", _compute(delayed(_head)(n_rows, *tables), parallel=False)
+        X, y, weight, groups = _compute(delayed(_head)(n_rows, *tables), parallel=False)
+        yield f"partition {number}", Batch(X, y, weight, groups=groups)
 
 
 def _head(n_rows: int, *tables: Any) -> list[Any]:
@@ -166,7 +167,7 @@ def _head(n_rows: int, *tables: Any) -> list[Any]:
 
 
 def _take_named(take: Callable[..., Any], estimator: Any, number: int, *tables: Any) -> Any:
-    """What is kept of one partition; an error names it."""
+    """``take`` of one partition; an error names it."""
     try:
         return take(estimator, *tables)
     except (TypeError, ValueError) as error:
@@ -174,15 +175,15 @@ def _take_named(take: Callable[..., Any], estimator: Any, number: int, *tables: 
 
 
 def _compute(task: Any, *, parallel: bool) -> Any:
-    # Tasks that run side by side in this process take one thread each.
+    # Tasks that run at the same time in this process use one thread each.
     with threadpool_limits(limits=1 if parallel else None, user_api="blas"):
         try:
             return task.compute()
         except Exception as error:
-            # Known by name, since distributed may not be installed.
+            # Compared by name, since distributed may not be installed.
             if type(error).__name__ == "KilledWorker":
                 raise RuntimeError(
-                    f"Dask workers died again and again in the same task, most often for want of memory; "
+                    f"Dask workers died repeatedly in the same task, most often because memory ran out; "
                     f"make partitions smaller, or give workers more memory: {error}"
                 ) from error
             raise

@@ -24,19 +24,19 @@ from ..parameters import as_table, check_range
 
 __all__ = [
     "FEATURE_SAMPLE",
-    "RowMap",
     "RowStream",
     "Rows",
     "block_ends",
+    "first_missing_value",
     "group_folds",
-    "missing_value",
     "row_folds",
     "sampling_keys",
+    "transform_targets",
 ]
 
 # A feature map that is not fitted yet is fitted on this many rows, the first ones of the stream.
 FEATURE_SAMPLE = 10_000
-# Number of the first rows whose features are kept, to recognise the feature map.
+# Number of the first rows whose features are kept.
 _PROBE_ROWS = 8
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 Hashes = NDArray[np.uint64]
@@ -46,24 +46,18 @@ class Rows(NamedTuple):
     """Rows of a batch, checked.
 
     Inputs; targets (n, p), NaN where missing; weights of rows (n,) or of single targets (n, p); the
-    part of each row, such as its fold; a name of the batch for errors; and a key of each row, a
-    hash by which it is drawn into a sample.
+    part of each row, such as its fold; a name of the batch for error messages; and a key of each
+    row, a hash by which it is drawn into a sample.
     """
 
     X: Any
     Y: Array
     weight: Array | None = None
     part: Index | None = None
-    where: str | None = None
-    key: NDArray[np.uint64] | None = None
+    name: str | None = None
+    key: Hashes | None = None
 
-    def measured(self) -> Array:
-        """Targets, NaN where they have no weight."""
-        if self.weight is None:
-            return self.Y
-        return np.where(self.weight.reshape(len(self.Y), -1) > 0.0, self.Y, np.nan)
-
-    def some(self, index: Any) -> Rows:
+    def select(self, index: Any) -> Rows:
         """The rows at an index, or of a slice."""
         if isinstance(index, slice) and index.indices(len(self.Y)) == (0, len(self.Y), 1):
             return self
@@ -71,54 +65,16 @@ class Rows(NamedTuple):
             None if values is None else values[index]
             for values in (self.weight, self.part, self.key)
         )
-        return Rows(_safe_indexing(self.X, index), self.Y[index], weight, part, self.where, key)
+        return Rows(_safe_indexing(self.X, index), self.Y[index], weight, part, self.name, key)
+
+    def row_weight(self) -> Array:
+        """The largest weight of each row, (n,)."""
+        if self.weight is None:
+            return np.ones(len(self.Y))
+        return self.weight if self.weight.ndim == 1 else self.weight.max(axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class RowMap:
-    """How rows become features and targets on the learned scale.
-
-    Attributes
-    ----------
-    feature_map : transformer or None
-        Fitted; None where the columns are the features.
-    scale : TargetScale or None
-    """
-
-    feature_map: Any = None
-    scale: TargetScale | None = None
-
-    def blocks(self, rows: Rows) -> Iterator[tuple[Any, Rows]]:
-        """Features and rows with learned targets, in blocks that fit scikit-learn's ``working_memory``."""
-        start, n = 0, len(rows.Y)
-        plain = (
-            self.feature_map is None and isinstance(rows.X, np.ndarray) and rows.X.dtype.kind == "f"
-        )
-        height = n if plain else min(n, FIRST_BLOCK)
-        while start < n:
-            block = rows.some(slice(start, min(start + height, n)))
-            Phi = block.X if plain else map_features(self.feature_map, block.X)
-            name = "X" if self.feature_map is None else "the output of feature_map"
-            check_range(name, Phi, smallest=0.0)
-            yield Phi, block._replace(Y=self.targets(block.Y, block.weight))
-            start, height = start + len(block.Y), block_height(Phi.shape[1])
-
-    def targets(self, Y: Array, weight: Array | None, rows: Index | None = None) -> Array:
-        """Targets on the learned scale; those of weight zero may hold any number.
-
-        ``rows`` are row numbers for error messages.
-        """
-        if self.scale is None:
-            return Y
-        if weight is not None and weight.ndim == 2:
-            Y = np.where(weight > 0.0, Y, np.nan)
-        elif weight is not None and not weight.all():
-            counted = np.flatnonzero(weight)
-            Y = np.where(weight[:, None] > 0.0, Y, Y[counted[0]] if len(counted) else np.nan)
-        return self.scale.transform(Y, rows=rows)
-
-
-FitRowMap = Callable[[Rows], RowMap]
+FitMap = Callable[[Rows], tuple[Any, TargetScale | None]]
 
 
 @dataclass(eq=False)
@@ -129,10 +85,12 @@ class RowStream:
     ----------
     n_parts : int
         Number of parts, such as folds.
-    row_map : RowMap or None
-        None until the feature map is fitted; rows wait until then.
+    ready : bool
+        Whether the feature map and the scale are fitted; rows wait until then.
+    feature_map : transformer or None
+        Fitted; None where the columns are the features.
     scale : TargetScale or None
-        The scale of the targets, where it is known before the feature map.
+        The scale on which targets are learned; it may be known before the stream is ready.
     n_outputs : int or None
         Number of targets; None before the first row.
     parts : dict of Moments
@@ -140,23 +98,26 @@ class RowStream:
     waiting : list of Rows
         Rows that wait for the feature map.
     probe : ndarray or None
-        Features of the first rows.
+        Features of the first rows, which show whether another feature map is the same.
     sample : RowSample or None
         Some of the rows, drawn by their keys.
     inputs : InputRange or None
         Range of the inputs, before the feature map; it does not fade.
     n_rows : int
-        Number of rows seen, those that wait and those of weight zero included.
+        Number of rows seen, including those that wait and those of weight zero.
     grouped : bool
-        Whether rows of a group share a part.
+        Whether all rows of a group are in one part.
+    ends : ndarray or None
+        Ends of the blocks of rows that are the parts, where these are in the order of time.
     fading : bool
-        Whether weights of earlier rows were forgotten.
+        Whether weights of earlier rows were reduced.
     lock : threading.RLock
         Held while the stream is changed or solved for.
     """
 
     n_parts: int = 1
-    row_map: RowMap | None = None
+    ready: bool = False
+    feature_map: Any = None
     scale: TargetScale | None = None
     n_outputs: int | None = None
     parts: dict[int, Moments] = field(default_factory=dict)
@@ -166,6 +127,7 @@ class RowStream:
     inputs: InputRange | None = None
     n_rows: int = 0
     grouped: bool = False
+    ends: Index | None = None
     fading: bool = False
     lock: Any = field(default_factory=threading.RLock, repr=False)
 
@@ -177,9 +139,8 @@ class RowStream:
 
     def blank(self) -> RowStream:
         """A stream of the same parts, feature map and targets, without any rows."""
-        return RowStream(
-            self.n_parts, self.row_map, self.scale, self.n_outputs, grouped=self.grouped
-        )
+        names = ("n_parts", "ready", "feature_map", "scale", "n_outputs", "grouped")
+        return RowStream(**{name: getattr(self, name) for name in names})
 
     @staticmethod
     def merged(streams: list[RowStream]) -> RowStream:
@@ -196,26 +157,34 @@ class RowStream:
             sample = replace(sample, part=np.searchsorted(numbers, sample.part))
         return [self.parts[number] for number in numbers], sample
 
-    def take(self, rows: Rows, fit_map: FitRowMap, forget: float = 1.0) -> None:
-        """Take rows in, all or none of them.
+    def add(self, rows: Rows, fit_map: FitMap, forget: float = 1.0) -> None:
+        """Add rows, all or none of them.
 
         Parameters
         ----------
         rows : Rows
         fit_map : callable
-            Fits feature map and target scale on the first rows.
+            Fits the feature map and the scale of the targets on the first rows.
         forget : float, default=1.0
-            Factor on the weights of all rows before.
+            Factor on the weights of all earlier rows.
         """
         with self.lock:
-            if self.row_map is None:
-                self._wait(rows, fit_map, forget)
+            if self.ready:
+                added = self.blank()
+                added._add_moments(_sample_heavy([rows])[0] if forget < 1.0 else rows)
+                self.forget(forget, added.sample)
+                self.merge(added)
             else:
-                taken = self.blank()
-                rows = _leave_out_faded([rows])[0] if forget < 1.0 else rows
-                taken._add_rows(rows, self.row_map)
-                self.forget(forget, taken.sample)
-                self.merge(taken)
+                # Targets that cannot be transformed are refused now, before they wait.
+                transform_targets(self.scale, rows.Y, rows.weight)
+                if self.waiting:
+                    rows = rows._replace(X=_in_container_of(self.waiting[0].X, rows.X))
+                if self.n_rows + len(rows.Y) >= FEATURE_SAMPLE:
+                    self.finish_waiting(fit_map, rows, forget)
+                else:
+                    self.forget(forget)
+                    self.waiting.append(deepcopy(rows))
+                    self.n_rows += len(rows.Y)
             self.n_outputs = rows.Y.shape[1]
 
     def forget(self, factor: float, newest: RowSample | None = None) -> None:
@@ -224,12 +193,7 @@ class RowStream:
             return
         self.fading = True
         self.parts = {number: part.scaled(factor) for number, part in self.parts.items()}
-        self.waiting = [
-            rows._replace(
-                weight=factor * (np.ones(len(rows.Y)) if rows.weight is None else rows.weight)
-            )
-            for rows in self.waiting
-        ]
+        self.waiting = _faded(self.waiting, factor)
         if self.sample is not None:
             heaviest = 0.0 if newest is None else float(newest.row_weight.max(initial=0.0))
             self.sample = self.sample.scaled(factor, heaviest)
@@ -248,68 +212,66 @@ class RowStream:
             self.sample = other.sample if self.sample is None else self.sample.merge(other.sample)
         self.n_rows += other.n_rows
 
-    def finish_waiting(self, fit_map: FitRowMap, *, newest_on_trial: bool = False) -> None:
-        """Fit the feature map on the rows that wait for it, and take these in.
+    def finish_waiting(
+        self, fit_map: FitMap, newest: Rows | None = None, forget: float = 1.0
+    ) -> None:
+        """Fit the feature map on the rows that wait, and add their moments and those of ``newest`` rows.
+
+        ``forget`` is a factor on the weights of the rows that wait.
 
         Notes
         -----
-        Either all is done, or the stream stays as it was but for one batch: one without which the
-        map can be fitted is left out, and named in the error. The newest one is left out too if it
-        is just being taken in (``newest_on_trial``), since the call that brought it fails.
+        After an error the stream is as it was, except for one batch: if the map can be fitted
+        without one of the batches that wait, this one is left out, and named in the error.
         """
         with self.lock:
-            if not self.waiting:
+            waiting = _faded(self.waiting, forget) + ([] if newest is None else [newest])
+            if not waiting:
                 return
-            taken, number, row_map = self.blank(), 0, None
-            waiting = _leave_out_faded(self.waiting) if self.fading else self.waiting
+            added, number = self.blank(), 0
             try:
-                row_map = _fit_on(self.waiting, fit_map)
-                for number, rows in enumerate(waiting):  # noqa: B007 (the error needs the number)
-                    taken._add_rows(rows, row_map)
-            except BaseException as error:
-                refused: int | None = None
-                # An interrupt, or too little memory, is no fault of a batch.
-                if isinstance(error, ValueError | TypeError):
-                    refused = (
-                        number if row_map is not None else _spoiling_batch(self.waiting, fit_map)
-                    )
-                self._refuse(refused, error, newest_on_trial=newest_on_trial)
+                added.feature_map, added.scale = fit_map(_first_rows(waiting))
+                added.ready = True
+                fading = self.fading or forget < 1.0
+                for number, rows in enumerate(_sample_heavy(waiting) if fading else waiting):  # noqa: B007
+                    added._add_moments(rows)
+            except (ValueError, TypeError) as error:
+                refused = number if added.ready else _find_spoiled(waiting, fit_map)
+                if refused is not None and refused < len(self.waiting):
+                    self._leave_out(refused, error, newest)
                 raise
-            self.row_map, self.parts, self.waiting = row_map, taken.parts, []
-            self.probe, self.sample, self.inputs = taken.probe, taken.sample, taken.inputs
+            self.ready, self.feature_map, self.scale = True, added.feature_map, added.scale
+            self.parts, self.waiting, self.probe = added.parts, [], added.probe
+            self.sample, self.inputs, self.n_rows = added.sample, added.inputs, added.n_rows
+            self.fading = fading
 
-    def _wait(self, rows: Rows, fit_map: FitRowMap, forget: float) -> None:
-        """Keep a copy of rows until there is a feature map, and fit the map once there are enough rows."""
-        # Targets that cannot be transformed are refused now, not when the feature map is fitted.
-        RowMap(None, self.scale).targets(rows.Y, rows.weight)
-        before = list(self.waiting)
-        self.forget(forget)
-        faded = list(self.waiting)
-        X = _as_container(self.waiting[0].X, rows.X) if self.waiting else rows.X
-        weight = None if rows.weight is None else rows.weight.copy()
-        self.waiting.append(rows._replace(X=deepcopy(X), Y=rows.Y.copy(), weight=weight))
-        self.n_rows += len(rows.Y)
-        try:
-            if self.n_rows >= FEATURE_SAMPLE:
-                self.finish_waiting(fit_map, newest_on_trial=True)
-        except BaseException:
-            # The batches that still wait get back the weights that they had.
-            unfaded = {id(after): batch for after, batch in zip(faded, before, strict=True)}
-            self.waiting = [unfaded.get(id(batch), batch) for batch in self.waiting]
-            raise
+    def blocks(self, rows: Rows) -> Iterator[tuple[Any, Rows]]:
+        """Features and rows with learned targets, in blocks that fit scikit-learn's ``working_memory``."""
+        start, n = 0, len(rows.Y)
+        plain = (
+            self.feature_map is None and isinstance(rows.X, np.ndarray) and rows.X.dtype.kind == "f"
+        )
+        height = n if plain else min(n, FIRST_BLOCK)
+        while start < n:
+            block = rows.select(slice(start, min(start + height, n)))
+            Phi = block.X if plain else map_features(self.feature_map, block.X)
+            name = "X" if self.feature_map is None else "the output of feature_map"
+            check_range(name, Phi, smallest=0.0)
+            yield Phi, block._replace(Y=transform_targets(self.scale, block.Y, block.weight))
+            start += len(block.Y)
+            if start < n:
+                height = block_height(Phi.shape[1])
 
-    def _add_rows(self, rows: Rows, row_map: RowMap) -> None:
+    def _add_moments(self, rows: Rows) -> None:
         """Add the moments of rows; rows of weight zero only count."""
         self.n_rows += len(rows.Y)
         if rows.weight is not None and not rows.weight.all():
-            rows = rows.some(
-                np.flatnonzero(rows.weight if rows.weight.ndim == 1 else rows.weight.any(axis=1))
-            )
+            rows = rows.select(np.flatnonzero(rows.row_weight()))
         if len(rows.Y) == 0:
             return
         inputs = InputRange.of(rows.X)
         self.inputs = inputs if self.inputs is None else self.inputs.merge(inputs)
-        for Phi, block in row_map.blocks(rows):
+        for Phi, block in self.blocks(rows):
             if self.probe is None:
                 self.probe = np.array(Phi[:_PROBE_ROWS], dtype=np.float64)
             if block.key is not None:
@@ -322,35 +284,51 @@ class RowStream:
                 before = self.parts.get(number)
                 self.parts[number] = moments if before is None else before + moments
 
-    def _refuse(self, number: int | None, error: BaseException, *, newest_on_trial: bool) -> None:
-        """Leave out a batch that waits, and name it in an error unless it is the newest."""
-        newest = len(self.waiting) - 1 if newest_on_trial else None
-        before = list(self.waiting)
-        self.waiting = [rows for place, rows in enumerate(before) if place not in (number, newest)]
-        self.n_rows -= sum(len(rows.Y) for rows in before)
-        self.n_rows += sum(len(rows.Y) for rows in self.waiting)
-        if number is None or number == newest or not isinstance(error, ValueError):
+    def _leave_out(self, number: int, error: Exception, newest: Rows | None) -> None:
+        """Leave out a batch that waits, and raise an error that names it."""
+        first = sum(len(rows.Y) for rows in self.waiting[:number])
+        refused = self.waiting.pop(number)
+        self.n_rows -= len(refused.Y)
+        if not isinstance(error, ValueError):
             return
-        first = sum(len(rows.Y) for rows in before[:number])
-        refused = before[number]
-        where = (
-            f"rows {first + 1} to {first + len(refused.Y)}"
-            if refused.where is None
-            else refused.where
-        )
+        name = refused.name or f"rows {first + 1} to {first + len(refused.Y)}"
+        again = "" if newest is None else "; the newest rows were not added, give them again"
         raise ValueError(
-            f"{where}: these rows, which waited for the feature map to be fitted, are refused, and left "
-            f"out: {error}{missing_value(refused.X)}"
-            + ("; the newest rows were not taken in, give them again" if newest_on_trial else "")
+            f"{name}: these rows, which waited for the feature map to be fitted, are refused, and left "
+            f"out: {error}{first_missing_value(refused.X)}{again}"
         ) from error
 
 
-def _leave_out_faded(batches: list[Rows]) -> list[Rows]:
-    """Batches whose rows are not sampled where their weight is below `FORGOTTEN` of the heaviest."""
-    weights = [
-        np.ones(len(rows.Y)) if rows.weight is None else rows.weight.reshape(len(rows.Y), -1).max(1)
+def transform_targets(
+    scale: TargetScale | None, Y: Array, weight: Array | None, index: Index | None = None
+) -> Array:
+    """Targets on the learned scale; ``index`` are row numbers for error messages."""
+    if scale is None:
+        return Y
+    # Targets of weight zero may hold any number.
+    if weight is not None and weight.ndim == 2:
+        Y = np.where(weight > 0.0, Y, np.nan)
+    elif weight is not None and not weight.all():
+        counted = np.flatnonzero(weight)
+        Y = np.where(weight[:, None] > 0.0, Y, Y[counted[0]] if len(counted) else np.nan)
+    return scale.transform(Y, rows=index)
+
+
+def _faded(batches: list[Rows], factor: float) -> list[Rows]:
+    """Batches with their weights multiplied by a factor."""
+    if factor == 1.0:
+        return batches
+    return [
+        rows._replace(
+            weight=factor * (np.ones(len(rows.Y)) if rows.weight is None else rows.weight)
+        )
         for rows in batches
     ]
+
+
+def _sample_heavy(batches: list[Rows]) -> list[Rows]:
+    """Batches whose rows are not sampled where their weight is below `FORGOTTEN` of the heaviest."""
+    weights = [rows.row_weight() for rows in batches]
     least = FORGOTTEN * max(weight.max(initial=0.0) for weight in weights)
     return [
         rows
@@ -360,7 +338,7 @@ def _leave_out_faded(batches: list[Rows]) -> list[Rows]:
     ]
 
 
-def missing_value(*tables: Any) -> str:
+def first_missing_value(*tables: Any) -> str:
     """Words for the first missing value of some data frames, to end an error with; empty without one."""
     for table in tables:
         if hasattr(table, "isna") and hasattr(table, "columns"):
@@ -372,41 +350,38 @@ def missing_value(*tables: Any) -> str:
     return ""
 
 
-def _fit_on(waiting: list[Rows], fit_map: FitRowMap) -> RowMap:
-    """The row map fitted on the first of the rows that wait."""
+def _first_rows(waiting: list[Rows]) -> Rows:
+    """The first rows that wait, on which the feature map is fitted, as one table."""
     Y = np.concatenate([rows.Y for rows in waiting])
-    weight = None
-    if any(rows.weight is not None for rows in waiting):
-        weights = [np.ones(len(rows.Y)) if rows.weight is None else rows.weight for rows in waiting]
-        if any(values.ndim == 2 for values in weights):
-            # Weights of rows are those of all their targets.
-            weights = [
-                np.broadcast_to(values.reshape(len(values), -1), (len(values), Y.shape[1]))
-                for values in weights
-            ]
-        weight = np.concatenate(weights)
+    weights = [np.ones(len(rows.Y)) if rows.weight is None else rows.weight for rows in waiting]
+    if any(weight.ndim == 2 for weight in weights):
+        # The weight of a row is that of all its targets.
+        weights = [
+            np.broadcast_to(weight.reshape(len(weight), -1), (len(weight), Y.shape[1]))
+            for weight in weights
+        ]
+    weight = np.concatenate(weights) if any(rows.weight is not None for rows in waiting) else None
     parts = [rows.part for rows in waiting if rows.part is not None]
     rows = Rows(
         _stack([rows.X for rows in waiting]), Y, weight, np.concatenate(parts) if parts else None
     )
-    if weight is not None:
-        # Rows of weight zero, and rows without any target, have no part in the map.
-        counted = weight > 0.0 if weight.ndim == 1 else weight.any(axis=1)
-        rows = rows.some(np.flatnonzero(counted)) if counted.any() else rows
-    return fit_map(rows.some(slice(0, FEATURE_SAMPLE)))
+    # Rows of weight zero, and rows without any target, are left out.
+    counted = np.flatnonzero(rows.row_weight())
+    rows = rows.select(counted) if 0 < len(counted) < len(Y) else rows
+    return rows.select(slice(0, FEATURE_SAMPLE))
 
 
-def _spoiling_batch(waiting: list[Rows], fit_map: FitRowMap) -> int | None:
+def _find_spoiled(waiting: list[Rows], fit_map: FitMap) -> int | None:
     """Number of the newest batch without which the feature map can be fitted, None where there is none."""
     for number in reversed(range(len(waiting) if len(waiting) > 1 else 0)):
         with suppress(ValueError):
-            _fit_on(waiting[:number] + waiting[number + 1 :], fit_map)
+            fit_map(_first_rows(waiting[:number] + waiting[number + 1 :]))
             return number
     return None
 
 
-def _as_container(first: Any, table: Any) -> Any:
-    """A table as the container that the first one is."""
+def _in_container_of(first: Any, table: Any) -> Any:
+    """A table in a container of the type of the first one."""
     if type(table) is type(first):
         return table
     if issparse(first):
@@ -420,7 +395,7 @@ def _as_container(first: Any, table: Any) -> Any:
 
 
 def _stack(tables: list[Any]) -> Any:
-    """Tables of one kind on top of each other."""
+    """Tables of one type on top of each other."""
     if len(tables) == 1:
         return tables[0]
     if issparse(tables[0]):
@@ -433,15 +408,15 @@ def _stack(tables: list[Any]) -> Any:
         import polars as pl
 
         return pl.concat(tables, how="vertical_relaxed")
-    return np.concatenate([as_table(table) for table in tables])
+    return np.concatenate(list(map(as_table, tables)))
 
 
 def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     """Fold of every row, 0 to n_folds - 1, by a hash of its values.
 
-    Depends on nothing but the row: not on its neighbours, its place, the machine, or whether it is
-    stored as float32 or float64. Rows that are equal share a fold, so none is held out from its own
-    copy.
+    Depends on the values alone: not on other rows, the row's number, the machine, or whether it is
+    stored as float32 or float64. Rows that are equal share a fold, so no row is predicted by its
+    own copy.
 
     Parameters
     ----------
@@ -453,8 +428,7 @@ def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     Notes
     -----
     The values' bits are mixed with the number of their column (the finaliser of splitmix64) and
-    added, wrapping around; zeros count as nothing, so that sparse rows have the folds of dense
-    ones.
+    added, wrapping around; zeros add nothing, so that sparse rows have the folds of dense ones.
 
     Time n (d + p).
 
@@ -472,13 +446,13 @@ def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
 def group_folds(groups: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     """Fold of every row, 0 to n_folds - 1, by a hash of its group, a number or a text.
 
-    All rows of a group share a fold, wherever and whenever they come, and whether a number comes as
-    an integer, a float or text.
+    All rows of a group share a fold, in every batch and table, and whether a number is stored as an
+    integer, a float or text.
 
     Notes
     -----
-    Groups fall into folds as if by throws of a die: of few groups some folds get none, and the
-    others are uneven.
+    Groups are spread over the folds at random: with few groups some folds are empty, and the others
+    are of different sizes.
 
     Time n.
 
@@ -498,7 +472,7 @@ def group_folds(groups: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
 
 
 def block_ends(n_rows: int, n_blocks: int) -> NDArray[np.intp]:
-    """Ends of blocks of rows in their order, as in `TimeSeriesSplit`: the first has what is left over.
+    """Ends of blocks of rows in their order, as in `TimeSeriesSplit`: the first block is the longest.
 
     Examples
     --------
@@ -513,10 +487,10 @@ def block_ends(n_rows: int, n_blocks: int) -> NDArray[np.intp]:
 
 
 def sampling_keys(X: Any, Y: NDArray[Any]) -> Hashes:
-    """Keys of rows, by which they are drawn into a sample, independent of their folds.
+    """Keys of rows, by which they are drawn into a sample; they are independent of the folds.
 
-    Arrays of numbers take one product of their bits with odd numbers for each row, mixed once,
-    which is a tenth of the time of `row_folds`; other tables take the hashes that it rests on.
+    The bits of an array of numbers are multiplied by odd numbers and added up by row, which takes a
+    tenth of the time of `row_folds`; other tables are hashed as there.
     """
     plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
     total = _GOLDEN if plain else _hash_table(X, Y.shape[1]) + _GOLDEN
@@ -524,7 +498,7 @@ def sampling_keys(X: Any, Y: NDArray[Any]) -> Hashes:
     odd = _mix(columns * _GOLDEN) | np.uint64(1)
     tables = [(np.where(np.isnan(Y), np.nan, Y), odd[: Y.shape[1]])]
     for table, factors in [*tables, (X, odd[Y.shape[1] :])] if plain else tables:
-        # Adding zero makes one zero of its two signs.
+        # Adding zero removes the sign of zero.
         bits: Hashes = (np.ascontiguousarray(table, dtype=np.float64) + 0.0).view(np.uint64)
         bits ^= bits >> np.uint64(29)
         total = total + np.einsum("nd,d->n", bits, factors)
@@ -544,32 +518,32 @@ def _hash_table(table: Any, first: int) -> Hashes:
         # A list of texts is one column.
         columns = list(np.atleast_2d(as_table(table).T))
     total = np.zeros(len(columns[0]) if columns else 0, dtype=np.uint64)
-    for place, column in enumerate(columns, start=first):
-        total += _hash_column(column, place)
+    for number, column in enumerate(columns, start=first):
+        total += _hash_column(column, number)
     return total
 
 
-def _hash_column(column: NDArray[Any], place: int) -> Hashes:
+def _hash_column(column: NDArray[Any], number: int) -> Hashes:
     return (
-        _hash_numbers(column, place) if column.dtype.kind in "biuf" else _hash_text(column, place)
+        _hash_numbers(column, number) if column.dtype.kind in "biuf" else _hash_text(column, number)
     )
 
 
-def _hash_numbers(values: Any, place: Any) -> Hashes:
-    # Zero has two signs, and what is no number many forms; a zero counts as nothing.
+def _hash_numbers(values: Any, column: Any) -> Hashes:
+    # Both signs of zero have one hash, all NaN have another, and zeros add nothing.
     numbers = np.asarray(values, dtype=np.float64) + 0.0
     bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
-    # An array, not a number: that wraps around without a warning.
-    shift = (np.atleast_1d(place).astype(np.uint64) + np.uint64(1)) * _GOLDEN
+    # Unlike a number, an array wraps around without a warning.
+    shift = (np.atleast_1d(column).astype(np.uint64) + np.uint64(1)) * _GOLDEN
     return np.where(numbers == 0.0, np.uint64(0), _mix(bits + shift))
 
 
-def _hash_text(values: Any, place: int) -> Hashes:
+def _hash_text(values: Any, column: int) -> Hashes:
     distinct = dict[str, int]()
     where = [distinct.setdefault(str(value), len(distinct)) for value in values]
     hashes = [
         int.from_bytes(
-            hashlib.blake2b(f"{place} {text}".encode(), digest_size=8).digest(), "little"
+            hashlib.blake2b(f"{column} {text}".encode(), digest_size=8).digest(), "little"
         )
         for text in distinct
     ]
@@ -577,7 +551,7 @@ def _hash_text(values: Any, place: int) -> Hashes:
 
 
 def _finite_number(value: Any) -> float:
-    """The number that a text stands for, NaN where it stands for none."""
+    """The number that a text holds, NaN where it holds none."""
     try:
         number = float(str(value))
     except ValueError:
