@@ -6,23 +6,7 @@ from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, OperatorFourierFeatures, OperatorFourierRidge
 from entangled_kernels.parameters import check_groups
-from entangled_kernels.streams import group_folds, row_stream
-
-
-def test_a_call_that_fails_for_older_rows_takes_none_of_its_own(make_rows, monkeypatch):
-    """The map is fitted once 50 rows wait, and refuses the missing value of the first batch then."""
-    monkeypatch.setattr(row_stream, "FEATURE_SAMPLE", 50)
-    X, Y = make_rows(60, 3, 2)
-    broken = X[:10].copy()
-    broken[0, 0] = np.nan
-    model = EntangledKernelRidge(StandardScaler()).partial_fit(broken, Y[:10])
-    model.partial_fit(X[10:40], Y[10:40])
-    with pytest.raises(ValueError, match=r"rows 1 to 10: .*give them again"):
-        model.partial_fit(X[40:], Y[40:])
-    assert model.n_samples_seen_ == 30
-    model.partial_fit(X[40:], Y[40:])
-    expected = EntangledKernelRidge(StandardScaler()).fit(X[10:], Y[10:])
-    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-9)
+from entangled_kernels.streams import group_folds
 
 
 @pytest.mark.parametrize("feature_map", [None, StandardScaler()], ids=["columns", "waiting"])

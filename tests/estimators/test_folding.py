@@ -191,9 +191,7 @@ class TestStreams:
         folds = PredefinedSplit(group_folds(groups, 4))
         place = search(maps, cv=folds).fit(X, Y).best_params_["feature_map"]
         assert (model.feature_map_ is None) == (place == 0)
-        with pytest.raises(
-            ValueError, match="must lie in at least 2 folds for a feature map to be chosen"
-        ):
+        with pytest.raises(ValueError, match="in at least 2 folds"):
             search(maps).fit_batches([(X, Y, None, np.ones(60))])
 
     def test_files_with_a_column_of_groups(self, rows, tmp_path):
@@ -242,54 +240,50 @@ class TestStreams:
                 [batch[:2] for batch in batches], checkpoint=tmp_path / "4.state"
             )
 
-    def test_what_is_refused(self, rows):
-        X, Y, groups = rows
+    def test_blocks_in_the_order_of_time_need_the_number_of_rows(self, rows):
+        X, Y, _ = rows
         ordered = search(cv=TimeSeriesSplit(4))
-        with pytest.raises(
-            ValueError, match="folds in the order of time need rows one after the other"
-        ):
+        with pytest.raises(ValueError, match="folds in the order of time"):
             ordered.partial_fit(X, Y)
-        with pytest.raises(
-            ValueError, match="n_rows must be given where batches can be read only once"
-        ):
+        with pytest.raises(ValueError, match="n_rows must be given"):
             ordered.fit_batches(iter([(X, Y)]))
         for wrong in (59, 61):
-            with pytest.raises(
-                ValueError, match=f"n_rows must be that of all batches, 60, got {wrong}"
-            ):
+            with pytest.raises(ValueError, match=f"n_rows must be .* 60, got {wrong}"):
                 ordered.fit_batches([(X, Y)], n_rows=wrong)
         done = ordered.fit_batches([(X, Y)])
-        with pytest.raises(
-            ValueError, match="estimators to merge must not have folds in the order of time"
-        ):
+        with pytest.raises(ValueError, match="folds in the order of time"):
             done.merge(clone(ordered).fit_batches([(X, Y)]))
-        with pytest.raises(
-            ValueError, match="folds in the order of time need rows one after the other"
-        ):
+        with pytest.raises(ValueError, match="folds in the order of time"):
             done.partial_fit(X, Y)
-        with pytest.raises(ValueError, match="5 blocks of rows need at least 10 rows, got 9"):
+        with pytest.raises(ValueError, match="at least 10 rows, got 9"):
             ordered.fit_batches([(X[:9], Y[:9])])
-        with pytest.raises(ValueError, match="must be a TimeSeriesSplit of n_splits alone"):
-            search(cv=TimeSeriesSplit(4, gap=1)).fit_batches([(X, Y)])
-        for cv in (LeaveOneGroupOut(), ShuffleSplit(3)):
-            with pytest.raises(
-                ValueError, match="must be a number of folds, KFold, GroupKFold or TimeSeries"
-            ):
-                search(cv=cv).partial_fit(X, Y, groups=groups)
-        with pytest.raises(ValueError, match="groups must be given where cv is GroupKFold"):
-            search(cv=GroupKFold(3)).partial_fit(X, Y)
+
+    @pytest.mark.parametrize(
+        ("cv", "groups"),
+        [
+            (TimeSeriesSplit(4, gap=1), None),
+            (LeaveOneGroupOut(), np.arange(60)),
+            (ShuffleSplit(3), None),
+            (GroupKFold(3), None),
+        ],
+        ids=lambda cv: type(cv).__name__,
+    )
+    def test_splitters_that_streams_cannot_use_are_refused(self, rows, cv, groups):
+        with pytest.raises(ValueError, match="cv"):
+            search(cv=cv).partial_fit(*rows[:2], groups=groups)
+
+    def test_groups_come_with_every_batch_or_with_none(self, rows):
+        X, Y, groups = rows
         model = search(cv=KFold(3)).partial_fit(X[:30], Y[:30], groups=groups[:30])
-        with pytest.raises(ValueError, match="groups must be given with every batch, or with none"):
+        with pytest.raises(ValueError, match="groups must be given with every batch"):
             model.partial_fit(X[30:], Y[30:])
-        with pytest.raises(ValueError, match="must both have taken in groups of rows, or neither"):
+        with pytest.raises(ValueError, match="must both have groups"):
             model.merge(search(cv=KFold(3)).partial_fit(X[30:], Y[30:]))
         with pytest.raises(ValueError, match="in row 2"):
             clone(model).partial_fit(X[:2], Y[:2], groups=["a", None])
-        with pytest.raises(ValueError, match="cv must leave rows in at least 2 folds, got 1"):
+        with pytest.raises(ValueError, match="at least 2 folds, got 1"):
             search().partial_fit(X, Y, groups=np.ones(60)).solve()
-        with pytest.raises(
-            ValueError, match="groups are for folds, of which EntangledKernelRidge has none"
-        ):
+        with pytest.raises(ValueError, match="groups are for folds"):
             EntangledKernelRidge(None).fit_batches([(X, Y, None, groups)])
 
     def test_parts_of_groups_merge(self, rows):

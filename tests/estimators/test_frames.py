@@ -89,13 +89,6 @@ def test_unknown_container():
         EntangledKernelRidge().set_output(predict="arrow")
 
 
-def test_other_columns_are_refused(tables):
-    X, Y = tables["pandas"]
-    model = EntangledKernelRidge().fit(X, Y)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(X.rename(columns={"a": "z"}))
-
-
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_columns_of_text_are_named(frame):
     X = frame({"a": [1.0, 2.0, 3.0], "kind of": ["x", "y", "x"], "other": ["1", "2", None]})

@@ -11,7 +11,7 @@ X = np.zeros((2, 1))
 
 
 def checked(given, X=X, *, named=True):
-    return check_given(given, X, 2, NAMES, named=named)
+    return check_given(given, X, NAMES, named=named)
 
 
 def test_columns_are_matched_by_name():
@@ -64,7 +64,7 @@ def test_costs():
     np.testing.assert_array_equal(check_costs([1, 2, 3], NAMES), [1.0, 2.0, 3.0])
     for cost, message in (
         ({"gold": 1.0}, "cost must name targets, .* got 'gold'"),
-        ([1.0, 2.0], "3 numbers, one a target"),
+        ([1.0, 2.0], "cost must hold 3 numbers"),
         ([1.0, 0.0, 1.0], "positive and finite"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -138,7 +138,7 @@ def test_what_tells_what(fitted):
     assert np.linalg.eigvalsh(covariance).min() > 0.0
     information = model.information_
     np.testing.assert_allclose(np.diag(information), 1.0)
-    assert information[0, 1] > 0.5
+    assert information[0, 1] > 0.45
     assert information[0, 2] < 0.1
     order, reduction = model.suggest_measurements(X[:2], given=Y[["tin"]][:2])
     assert set(order[0, :2]) == {"zinc", "lead"}

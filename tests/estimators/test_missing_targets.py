@@ -37,14 +37,14 @@ ESTIMATORS = {
     "no intercept": EntangledKernelRidge(fit_intercept=False),
     "search": EntangledKernelRidgeCV(None, **SMALL),
     "search with maps": EntangledKernelRidgeCV(
-        [StandardScaler(), EvidenceFeatures(random_state=0)], cv=3, **SMALL
+        [StandardScaler(), EvidenceFeatures(max_rows=20, random_state=0)], cv=2, **SMALL
     ),
     "output kernel": OutputKernelRidge("rbf", alpha=0.3),
     "output kernel in a ball": OutputKernelRidge(
         penalty="trace", constraint=True, fit_intercept=False
     ),
     "output kernel of rank one": OutputKernelRidge("rbf", rank=1),
-    "output kernel search": OutputKernelRidgeCV("rbf", cv=3),
+    "output kernel search": OutputKernelRidgeCV("rbf", cv=2),
     "output kernels of two kernels": MultipleKernelRidge(output_kernel="own"),
     "outputs by two kernels": MultipleKernelRidge(
         output_kernel="diagonal", norm=2.0, fit_intercept=False
@@ -170,7 +170,7 @@ def test_kernel_ridge_takes_each_target_from_its_measured_rows(holes):
         np.testing.assert_allclose(model.predict(X)[:, o], alone.predict(Phi), atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["plain", "search", *LEARNERS])
+@pytest.mark.parametrize("name", ["plain", "search", "output kernel", "outputs of two views"])
 def test_what_is_refused(holes, name):
     X, _, Y = holes
     never = pd.DataFrame(np.where([True, False, True], Y, np.nan), columns=["zinc", "lead", "tin"])
@@ -219,7 +219,7 @@ def test_missing_targets_are_worth_less_than_measurements_and_more_than_nothing(
     ratios, complete = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        for seed in range(12):
+        for seed in range(6):
             rng = np.random.default_rng(seed)
             X = rng.normal(size=(260, 4))
             R = 0.9 + 0.1 * np.eye(4)

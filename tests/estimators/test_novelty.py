@@ -109,36 +109,6 @@ def test_inputs_are_watched_after_fit_and_across_merges():
     assert not (first.merge(other).novelty(far) > 1.0).any()
 
 
-def test_checkpoints_keep_the_inputs(tmp_path):
-    X, Y = table()
-    batches = [(X[start : start + 30], Y[start : start + 30]) for start in range(0, 150, 30)]
-    whole = EntangledKernelRidge(StandardScaler().fit(X)).fit_batches(batches)
-
-    class Stop(Exception):
-        pass
-
-    def stop(batch, seen=[]):  # noqa: B006
-        seen.append(1)
-        if len(seen) == 3:
-            raise Stop
-
-    path = tmp_path / "half.checkpoint"
-    half = EntangledKernelRidge(StandardScaler().fit(X))
-    with pytest.raises(Stop):
-        half.fit_batches(batches, checkpoint=path, checkpoint_every=1, progress=stop)
-    resumed = EntangledKernelRidge(StandardScaler().fit(X)).fit_batches(batches, checkpoint=path)
-    np.testing.assert_array_equal(resumed.model_.inputs.packed(), whole.model_.inputs.packed())
-
-
-def test_dask_tables_are_refused():
-    array = pytest.importorskip("dask.array")
-    X, Y = table()
-    model = EntangledKernelRidge().fit(X, Y)
-    for method in (model.novelty, model.explain):
-        with pytest.raises(TypeError, match="in memory"):
-            method(array.from_array(X))
-
-
 @pytest.mark.parametrize("search", [False, True])
 def test_predict_warns_of_a_batch_that_is_shifted_as_a_whole(search):
     """No row is far out alone; the warning points at the line of the caller."""
@@ -151,18 +121,3 @@ def test_predict_warns_of_a_batch_that_is_shifted_as_a_whole(search):
         with pytest.warns(NoveltyWarning, match="% of 60 rows have inputs outside") as told:
             method(new)
         assert [warning.filename for warning in told] == [__file__]
-
-
-@pytest.mark.parametrize("d", [1, 5, 20])
-@pytest.mark.parametrize("n", [30, 100])
-def test_predict_does_not_warn_of_rows_like_those_of_training(n, d):
-    called = 0
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(n, d))
-        model = EntangledKernelRidge(shrinkage=1.0).fit(X, X[:, :1] + rng.normal(size=(n, 1)))
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", NoveltyWarning)
-            model.predict(rng.normal(size=(100, d)))
-        called += bool(told)
-    assert called <= 1

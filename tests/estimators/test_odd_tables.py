@@ -20,7 +20,6 @@ from entangled_kernels import (
     EntangledKernelRidgeCV,
     EvidenceFeatures,
     ForestFeatures,
-    OperatorFourierFeatures,
     OperatorFourierRidge,
     TargetProcessFeatures,
 )
@@ -130,19 +129,6 @@ def test_a_column_that_one_batch_lacks_keeps_its_range(first, rng):
     model.partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
     assert model.novelty(np.array([[0.0, 1e3]]))[0] > 10.0
     assert InputRange.of(X).columns.tolist() == [0, 1]
-
-
-def test_the_number_of_sparse_targets_is_read(rng):
-    drawn = OperatorFourierFeatures().fit(np.zeros((4, 2)), csr_array(np.eye(4)))
-    assert drawn.n_outputs_ == 4
-
-
-def test_projections_need_an_entangled_candidate(rng):
-    X = rng.normal(size=(20, 2))
-    Y = X + 0.3 * rng.normal(size=(20, 2))
-    model = EntangledKernelRidgeCV(None, cv=2, param_grid={"shrinkage": [1.0]}).fit(X, Y)
-    with pytest.raises(ValueError, match="no candidate was entangled"):
-        model.project(X)
 
 
 def test_predictions_that_overflow_are_refused(rng):

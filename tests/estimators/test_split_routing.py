@@ -59,26 +59,6 @@ def test_splitters_without_groups_get_none(rows):
     assert np.isfinite(found["test_score"]).all()
 
 
-@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: type(search).__name__)
-def test_nested_folds_of_groups_need_no_request(rows, search, monkeypatch):
-    X, Y, groups = rows
-    seen = []
-    split = GroupKFold.split
-
-    def watch(self, X, y=None, groups=None):
-        seen.append(len(groups))
-        return split(self, X, y, groups)
-
-    monkeypatch.setattr(GroupKFold, "split", watch)
-    with sklearn.config_context(enable_metadata_routing=True):
-        found = cross_validate(
-            search, X, Y, cv=GroupKFold(2), params={"groups": groups}, error_score="raise"
-        )
-    # The outer folds, and those of the search inside of each.
-    assert seen == [40, 20, 20]
-    assert np.isfinite(found["test_score"]).all()
-
-
 def test_weights_are_asked_for_as_of_any_estimator(rows):
     X, Y, groups = rows
     params = {"groups": groups, "sample_weight": np.ones(40)}

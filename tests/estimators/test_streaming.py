@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -222,18 +222,6 @@ def test_feature_map_is_fitted_on_the_first_rows(make_rows, monkeypatch, size):
     assert model.feature_map is features
 
 
-def test_feature_map_of_fewer_rows_is_that_of_fit(make_rows):
-    X, Y = make_rows(100, 3, 1)
-    features = RBFSampler(n_components=20, gamma="scale", random_state=0)
-    model = EntangledKernelRidge(features)
-    buffer = np.empty((10, 3))
-    for rows in np.split(np.arange(100), 10):
-        buffer[:] = X[rows]
-        model.partial_fit(buffer, Y[rows, 0])
-    assert_same_fit(model, EntangledKernelRidge(features).fit(X, Y[:, 0]))
-    assert model.predict(X).shape == (100,)
-
-
 @pytest.mark.parametrize("bad", [0, 1, 2])
 def test_rows_that_wait_survive_a_refused_batch(make_rows, monkeypatch, bad):
     """StandardScaler lets missing values through, so they are found when it is fitted, on 50 rows."""
@@ -313,6 +301,11 @@ def test_merge_needs_estimators_alike(make_rows):
         model.merge(EntangledKernelRidge().fit(X[:, :3], Y))
     with pytest.raises(ValueError, match="same number of targets"):
         model.merge(EntangledKernelRidge().fit(X, Y[:, :1]))
+    with pytest.raises(ValueError, match="other must be another estimator"):
+        model.merge(model)
+    assert model.n_samples_seen_ == 30
+    with pytest.raises(ValueError, match="kept no moments to merge"):
+        EntangledKernelRidge().fit(X[:3], Y[:3]).merge(model)
     scaled = EntangledKernelRidge(StandardScaler())
     with pytest.raises(ValueError, match="same fitted feature_map"):
         clone(scaled).partial_fit(X[:15], Y[:15]).merge(clone(scaled).partial_fit(X[15:], Y[15:]))
@@ -386,30 +379,8 @@ def test_a_refused_batch_leaves_the_names_as_they_were(make_rows):
 def test_folds_may_not_change_in_a_stream(make_rows):
     X, Y = make_rows(40, 4, 2)
     model = EntangledKernelRidgeCV(None, cv=3).partial_fit(X, Y)
-    with pytest.raises(
-        ValueError, match="cv must stay at the 3 folds that rows were taken in with, got 5"
-    ):
+    with pytest.raises(ValueError, match="cv must stay at the 3 folds"):
         model.set_params(cv=5).partial_fit(X, Y)
-
-
-def test_merging_what_was_fitted_in_memory_says_why_not(make_rows):
-    X, Y = make_rows(40, 4, 2)
-    model = EntangledKernelRidgeCV(None, random_state=0).fit(X, Y)
-    with pytest.raises(
-        ValueError, match="this estimator was fitted in memory and kept no moments to merge"
-    ):
-        model.merge(EntangledKernelRidgeCV(None, random_state=0).fit(X, Y))
-
-
-@pytest.mark.parametrize("Estimator", [EntangledKernelRidge, EntangledKernelRidgeCV])
-def test_an_estimator_is_not_merged_with_itself(make_rows, Estimator):
-    """Its rows would count twice."""
-    X, Y = make_rows(40, 4, 2)
-    model, same = (Estimator(None, random_state=0).partial_fit(X, Y) for _ in range(2))
-    with pytest.raises(ValueError, match="other must be another estimator"):
-        model.merge(model)
-    assert model.n_samples_seen_ == 40
-    np.testing.assert_array_equal(model.predict(X), same.predict(X))
 
 
 FADING = [
@@ -444,19 +415,6 @@ def test_forgetting_is_refitting_with_fading_weights(make_rows, model, missing, 
     ):
         assert np.abs(one - other).max() <= 1e-9 * np.abs(other).max()
     assert streamed.n_samples_seen_ == 120
-
-
-def test_forgetting_equals_fit_with_weights_and_old_rows_stop_to_matter(make_rows):
-    X, Y = make_rows(200, 3, 2)
-    weights = 0.95 ** np.arange(199, -1, -1.0)
-    model = EntangledKernelRidge(alpha=0.1)
-    for start in range(0, 200, 7):
-        model.partial_fit(X[start : start + 7], Y[start : start + 7], forget=0.95)
-    fitted = EntangledKernelRidge(alpha=0.1).fit(X, Y, weights)
-    np.testing.assert_allclose(model.solve().coef_, fitted.coef_, rtol=1e-9)
-    drifted = EntangledKernelRidge(alpha=0.1).partial_fit(X, Y).partial_fit(X, -Y, forget=0.8)
-    turned = EntangledKernelRidge(alpha=0.1).partial_fit(X, -Y, forget=0.8)
-    np.testing.assert_allclose(drifted.predict(X), turned.predict(X), rtol=1e-6)
 
 
 @pytest.mark.parametrize("forget", [0.0, 1.5, -1.0, np.nan, "much"])

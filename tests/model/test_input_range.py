@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, dok_array
 
-from entangled_kernels.model.input_range import EDGES, InputRange, as_numbers, merge_ranges
+from entangled_kernels.model.input_range import EDGES, InputRange, as_numbers
 
 
 def plain_distance(X, rows):
@@ -42,12 +42,6 @@ def test_parts_merge_to_the_whole(seed, cut):
         np.testing.assert_array_equal(parts.packed(), whole.packed())
     # Of a single row the second value is the first once more, which merging cannot know.
     np.testing.assert_array_equal([parts.low[0], parts.high[0]], [whole.low[0], whole.high[0]])
-
-
-def test_none_knows_of_no_rows():
-    one = InputRange.of(np.eye(3))
-    assert merge_ranges(None, one) is one is merge_ranges(one, None)
-    assert merge_ranges(None, None) is None
 
 
 def test_packing_and_back():
@@ -88,12 +82,6 @@ def test_texts_and_missing_values_are_not_out():
     assert inputs.columns.tolist() == [1]
     np.testing.assert_allclose(inputs.distance(frame.assign(x=[np.nan, 1.5, 4.0])), [0.0, 0.0, 2.5])
     assert InputRange.of(frame[["town"]]).distance(frame[["town"]]).tolist() == [0.0] * 3
-
-
-def test_polars_frames_are_read():
-    pl = pytest.importorskip("polars")
-    frame = pl.DataFrame({"town": ["Ulm", "Aix"], "x": [1.0, 2.0]})
-    assert InputRange.of(frame).columns.tolist() == [1]
 
 
 @pytest.mark.parametrize("kind", [csr_array, dok_array])

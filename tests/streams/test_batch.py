@@ -1,6 +1,4 @@
-"""Batches: their checksums, and a pass over them that continues from a checkpoint."""
-
-from dataclasses import replace
+"""Batches: where they come from, and their checksums."""
 
 import numpy as np
 import pandas as pd
@@ -8,13 +6,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from entangled_kernels.streams.batch import Batch, Position, Source, add_batches, batch_checksum
-from entangled_kernels.streams.checkpoints import (
-    CheckpointError,
-    read_checkpoint,
-    write_checkpoint,
-)
-from entangled_kernels.streams.row_stream import Rows, RowStream
+from entangled_kernels.streams.batch import Batch, Position, Source, batch_checksum
 
 
 def test_rows_are_counted_from_one():
@@ -61,45 +53,3 @@ def test_checksums_begin_anew_with_every_file():
     same = start.after(Batch(X, y, None, Source("b", 0, 2)), with_checksum=True)
     more = start.after(Batch(X, y, None, Source("a", 2, 4)), with_checksum=True)
     assert same.checksum == start.checksum != more.checksum
-
-
-def run(path, batches):
-    """A stream of all batches, with a checkpoint after each."""
-    stream = RowStream(ready=True)
-
-    def add(batch, name):
-        stream.add(Rows(batch.X, batch.y), None)
-
-    add_batches(batches, stream, add, None, facts={"of": "a test"}, checkpoint=path, every=1)
-    return stream
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        None,
-        {},
-        {"done": True},
-        {"done": -1},
-        {"n_rows": "4"},
-        {"source": 3},
-        {"source": {"file": 3, "start": 0, "stop": 2}},
-        {"digests": {"a": 3}},
-        {"more": 1},
-    ],
-    ids=str,
-)
-def test_positions_of_crafted_checkpoints_are_refused(tmp_path, make_rows, change):
-    X, Y = make_rows(6, 2, 2)
-    batches = [(X[:3], Y[:3]), (X[3:], Y[3:])]
-    whole = run(tmp_path / "state", batches)
-    saved = read_checkpoint(tmp_path / "state")
-    position = change and saved.facts["position"] | change
-    write_checkpoint(
-        tmp_path / "crafted", replace(saved, facts=saved.facts | {"position": position})
-    )
-    with pytest.raises(CheckpointError, match="is not a checkpoint of a fit"):
-        run(tmp_path / "crafted", batches)
-    resumed = run(tmp_path / "state", batches)
-    assert resumed.n_rows == 6
-    assert resumed.parts[0].allclose(whole.parts[0], rtol=0.0)

@@ -155,7 +155,8 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _finish(self, values: Array, X: Any) -> Any:
         """Predictions in one dimension if y had one, in the container that was chosen."""
         check_overflow(values)
-        kind, found = self._container(), self._targets_like_y(values)
+        kind = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
+        found = values[:, 0] if self._one_dimensional else values
         if kind == "default":
             return found
         return to_container(kind, found, self._output_names(values.shape[1]), X)

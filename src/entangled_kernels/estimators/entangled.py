@@ -19,7 +19,15 @@ from sklearn.utils.validation import _num_samples, validate_data
 from ..features import FeatureMapTraits, fit_feature_map, is_fitted
 from ..learning import Moments, RowSample
 from ..linalg import Array, Index
-from ..model import METHODS, Explanation, FittedModel, TargetScale, fit_target_scale, needs_rows
+from ..model import (
+    METHODS,
+    Explanation,
+    FittedModel,
+    TargetScale,
+    explain_model,
+    fit_target_scale,
+    needs_rows,
+)
 from ..parameters import (
     check_choice,
     check_flag,
@@ -311,7 +319,8 @@ class EntangledRegressor(MultiTargetRegressor):
         names = getattr(self, "feature_names_in_", None)
         inputs = None if names is None else list(map(str, names))
         with naming_columns(X):
-            return model.explain(rows, values, method, inputs, self._output_names(model.n_targets))
+            targets = self._output_names(model.n_targets)
+            return explain_model(model, rows, values, method, inputs, targets)
 
     @property
     def model_(self) -> FittedModel:
@@ -458,9 +467,9 @@ class EntangledRegressor(MultiTargetRegressor):
         """
         check_integer("checkpoint_every", checkpoint_every, low=1)
         self._check_parameters()
-        self._stream = self._model = None
-        ends = self._block_ends(batches, targets, n_rows)
-        self._stream = stream = RowStream(self._n_parts(), ends=ends)
+        self._model = None
+        self._stream = stream = self._new_stream(batches, targets, n_rows)
+        ends = stream.ends
         facts: dict[str, Any] = {
             "estimator": type(self).__name__,
             "n_parts": stream.n_parts,
@@ -491,7 +500,8 @@ class EntangledRegressor(MultiTargetRegressor):
             raise ValueError(f"n_rows must be that of all batches, {stream.n_rows}, got {ends[-1]}")
         # Later rows would be after the last block.
         stream.ends = None
-        return self.solve()
+        self._solved_model()
+        return self
 
     def merge(self, other: Self) -> Self:
         """Add all rows that another estimator has seen.
@@ -569,13 +579,15 @@ class EntangledRegressor(MultiTargetRegressor):
         """The feature maps to choose from."""
         return [self.feature_map]
 
-    def _choose_map(self, rows: Rows) -> Any:
-        """The feature map for a stream with these first rows, whose targets are on the learned scale."""
-        return self.feature_map
+    def _choose_map(self, maps: list[Any], rows: Rows) -> Any:
+        """One of several feature maps, by the first rows of a stream with targets on the learned scale."""
+        raise NotImplementedError
 
-    def _n_parts(self) -> int:
-        """Number of parts, such as folds, of the rows of a stream."""
-        return 1
+    def _new_stream(
+        self, batches: Any = None, targets: Any = None, n_rows: int | None = None
+    ) -> RowStream:
+        """An empty stream, with parts for the folds; the arguments are those of `fit_batches`."""
+        return RowStream()
 
     def _parts_of(self, rows: Rows, groups: Any, stream: RowStream) -> Index | None:
         """Part of every row, None if there is one part only."""
@@ -584,10 +596,6 @@ class EntangledRegressor(MultiTargetRegressor):
                 f"groups are for folds, and {type(self).__name__} has none; leave them out, or use "
                 f"EntangledKernelRidgeCV"
             )
-        return None
-
-    def _block_ends(self, batches: Any, targets: Any, n_rows: int | None) -> Index | None:
-        """Ends of the blocks of rows that are the parts, if these are in the order of time."""
         return None
 
     # The model.
@@ -672,11 +680,6 @@ class EntangledRegressor(MultiTargetRegressor):
         names = self._output_names(rows.Y.shape[1])
         return fit_target_scale(self.target_transform, rows.Y, rows.weight, names, refit=refit)
 
-    def _fit_map(self, feature_map: Any, rows: Rows) -> Any:
-        targets = self._targets_like_y(rows.Y)
-        with refusing_sparse_rows(feature_map) if issparse(rows.X) else nullcontext():
-            return fit_feature_map(feature_map, rows.X, targets, rows.weight)
-
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float) -> Self:
         self._check_parameters()
         check_real("forget", forget, "a number above 0 and at most 1", 0.0, 1.0, without=(0.0,))
@@ -688,10 +691,6 @@ class EntangledRegressor(MultiTargetRegressor):
         """Add all rows of a batch or none; ``name`` is for later error messages."""
         X, y, sample_weight, _, groups = batch
         n, stream = _num_samples(X), self._stream
-        if stream is not None and stream.n_parts != self._n_parts():
-            raise ValueError(
-                f"cv must stay at the {stream.n_parts} folds of earlier rows, got {self._n_parts()}"
-            )
         first = stream is None or stream.n_outputs is None
         if n == 0:
             check_consistent_length(X, y)
@@ -702,7 +701,7 @@ class EntangledRegressor(MultiTargetRegressor):
             sample_weight = _faded(sample_weight, forget ** np.arange(n - 1, -1, -1.0))
         rows = self._check_batch(X, y, sample_weight, first=first)._replace(name=name)
         if stream is None:
-            stream = RowStream(self._n_parts())
+            stream = self._new_stream()
         part = self._parts_of(rows, groups, stream)
         if first:
             if self._model is not None:
@@ -731,9 +730,12 @@ class EntangledRegressor(MultiTargetRegressor):
         if self.target_transform is not None:
             scale = self._fit_scale(rows, refit=False) if scale is None else scale
             rows = rows._replace(Y=transform_targets(scale, rows.Y, rows.weight))
-        feature_map = self._choose_map(rows)
+        maps = self._feature_maps()
+        feature_map = maps[0] if len(maps) == 1 else self._choose_map(maps, rows)
         if not is_fitted(feature_map):
-            feature_map = self._fit_map(feature_map, rows)
+            targets = self._targets_like_y(rows.Y)
+            with refusing_sparse_rows(feature_map) if issparse(rows.X) else nullcontext():
+                feature_map = fit_feature_map(feature_map, rows.X, targets, rows.weight)
         return feature_map, scale
 
     def _check_batch(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Rows:

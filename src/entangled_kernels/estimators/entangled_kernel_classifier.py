@@ -53,7 +53,7 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
         classes the same total weight.
     alphas, param_grid : as in `EntangledKernelRidgeCV`
     cv : int, splitter or iterable of splits, default=5
-        An int asks for shuffled folds with the classes in the same shares, or of whole groups where
+        An int is a number of shuffled folds, stratified by class, or of folds of whole groups if
         `fit` is given groups.
     selection, n_jobs, random_state, verbose : as in `EntangledKernelRidgeCV`
 
@@ -62,7 +62,7 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray
         The classes in order; numbers of the labels in a multilabel problem.
     regressor_ : EntangledKernelRidgeCV
-        The fitted regression on the indicators; its methods explain and tell how far out rows are.
+        The fitted regression on the indicators, with `explain` and `novelty`.
     slope_, offset_ : ndarray
         The decision function is slope times the regression's prediction, in units of +1 and -1,
         plus offset.
@@ -221,8 +221,8 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         if self._multilabel:
             return (scores > 0.0).astype(np.intp)
-        place = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[place])
+        number = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[number])
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, (n, n_classes), or of every label, (n, n_labels)."""
@@ -252,7 +252,7 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(scaled)
 
     def _splits(self, X: Any, y: NDArray[Any], groups: Any) -> Any:
-        """The parameter ``cv`` of the regression: a number, or splits that know the classes."""
+        """The parameter ``cv`` of the regression: a number, or splits stratified by class."""
         if not isinstance(self.cv, (int, np.integer)):
             if not hasattr(self.cv, "split"):
                 return self.cv
@@ -265,23 +265,21 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
             n_splits=int(self.cv), n_repeats=n_repeats, random_state=self.random_state
         )
         with warnings.catch_warnings():
-            # A class with fewer rows than folds is in some of them only.
+            # A class with fewer rows than folds is missing in some folds.
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             return list(folds.split(np.zeros(len(y)), y))
 
 
 def _fit_logistic(values: Array, truth: Array, weight: Array) -> tuple[Array, Array]:
     """Slope and offset (K,) of a logistic function for every column of held-out values (N, K)."""
-    found = [
-        _fit_softmax(np.column_stack([np.zeros(len(column)), column]), label, weight)
-        for column, label in zip(values.T, _two_columns(truth), strict=True)
-    ]
-    slopes = np.array([slope[0] for slope, _ in found])
-    return slopes, np.array([offset[1] - offset[0] for _, offset in found])
-
-
-def _two_columns(truth: Array) -> list[Array]:
-    return [np.column_stack([1.0 - column, column]) for column in truth.T]
+    slopes, offsets = [], []
+    for column, label in zip(values.T, truth.T, strict=True):
+        # A softmax of zero and the value.
+        logits = np.column_stack([np.zeros(len(column)), column])
+        slope, offset = _fit_softmax(logits, np.column_stack([1.0 - label, label]), weight)
+        slopes.append(slope[0])
+        offsets.append(offset[1] - offset[0])
+    return np.array(slopes), np.array(offsets)
 
 
 def _fit_softmax(values: Array, truth: Array, weight: Array) -> tuple[Array, Array]:
@@ -289,8 +287,8 @@ def _fit_softmax(values: Array, truth: Array, weight: Array) -> tuple[Array, Arr
 
     Notes
     -----
-    Minimises the log loss of labels that are smoothed: a class of which N_k rows weigh what they
-    should is taken as certain to (N_k + 1) / (N_k + 2), the rest is shared by the others.
+    Minimises the log loss of smoothed labels: a row of a class with a total weight of N_k has the
+    probability (N_k + 1) / (N_k + 2) of this class, and the rest is shared by the other classes.
     """
     K = values.shape[1]
     counts = weight @ truth

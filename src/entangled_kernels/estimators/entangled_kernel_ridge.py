@@ -73,13 +73,12 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
     Parameters
     ----------
     feature_map : transformer or None, default=None
-        Gives the features phi(x); cloned, and fitted with X, y and, where it takes them, the sample
+        Gives the features phi(x); cloned, and fitted with X, y and, if it accepts them, the sample
         weights. None is the linear kernel; `Nystroem` and `RBFSampler` of scikit-learn approximate
         others.
     alpha : float, default=1.0
-        Ridge penalty, positive. The learned kernel is scaled so that the trace of its training Gram
-        matrix is the plain kernel's; so alpha means what it means in
-        `sklearn.kernel_ridge.KernelRidge`.
+        Ridge penalty, positive. The learned kernel is scaled to the trace of the plain kernel on
+        the training rows, so alpha means what it means in `sklearn.kernel_ridge.KernelRidge`.
     shrinkage : float, default=0.25
         Share, between 0 and 1, of the plain kernel phi(x)^T phi(z) I that is mixed into the learned
         one. With 1 the estimator is kernel ridge.
@@ -87,26 +86,26 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         Weight, between 0 and 1, of aligning the whole operator-valued kernel against aligning its
         partial trace over the outputs.
     target_alpha : float, default=0.1
-        Ridge of the fit whose shape the closed form takes on, in units of the mean eigenvalue of
+        Ridge penalty of the fit that the closed form is made of, in units of the mean eigenvalue of
         the features' second moments. The iterative solvers do not use it.
     prediction : {"entangled", "partial_trace"}, default="entangled"
-        Predict with the operator-valued kernel, or with the one scalar kernel that its partial
-        trace over the outputs gives (the paper's EKL and ptrEKL).
+        Predict with the operator-valued kernel, or with the scalar kernel of its partial trace over
+        the outputs (the paper's EKL and ptrEKL).
     rank : int, float or None, default=None
         Largest number r of Kraus operators M_i: a count of up to features times outputs, or a
-        fraction of the largest number that the data can use (`full_rank_`). With None it is one
-        operator and a metric A for the closed form, and full rank for the iterative solvers.
+        fraction of ``full_rank_``. None is one operator and a metric A for the closed form, and
+        full rank for the iterative solvers.
     solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
         How the kernel is learned. ``"closed-form"`` is a regularised optimum of the alignment;
         ``"ascent"`` is the published algorithm, steepest ascent on the unit sphere, which is
         regularised by stopping early; ``"lbfgs"`` runs to the optimum of the alignment.
     solver_params : dict or None, default=None
-        Settings of the iterative solvers: ``init``, the start, is ``"identity"`` (the plain kernel,
-        on the outputs that the features reach; default) or ``"random"``; ``max_iter`` is the number
-        of steps, 200 by default; the solver stops when the gradient on the unit sphere is no longer
-        than ``tol``, 1e-6 by default; with ``verbose=True`` it prints the alignment as it goes.
+        Settings of the iterative solvers: ``init``, the start, is ``"identity"`` (default; the
+        plain kernel, on the outputs that depend on the features) or ``"random"``; ``max_iter`` is
+        the number of steps, 200 by default; the solver stops when the gradient on the unit sphere
+        is at most ``tol``, 1e-6 by default; with ``verbose=True`` it prints the alignment.
     fit_intercept : bool, default=True
-        Whether to centre features and targets; otherwise they are taken as they are.
+        Whether to centre features and targets.
     target_transform : {"log", "log1p"}, mapping, transformer or None, default=None
         Scale on which targets are learned: logarithms of positive targets, or of zero and positive
         ones; of some of them, as in ``{"zinc": "log"}``; or a transformer of each target by itself
@@ -119,39 +118,36 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
     Attributes
     ----------
     model_ : FittedModel
-        The fitted model as one value, which predicts, gives intervals and explains.
+        The fitted model as one value.
     kraus_ : ndarray of shape (r, p, m)
-        Kraus operators M_i, in the coordinates of the feature map's output: orthogonal to each
-        other, the strongest first, of positive covariance with the targets. Computed at every
-        access.
+        Kraus operators M_i for the features of the map: orthogonal to each other, the strongest
+        first, with positive covariance with the targets. Computed at every access.
     metric_ : ndarray of shape (m, m) or None
         The matrix A, None when it is zero. Computed at every access.
     kernel_ : KrausKernel
-        The learned kernel of these two, which tells how entangled it is:
-        ``kernel_.entanglement()``.
+        The learned kernel with these two; ``kernel_.entanglement()`` measures its entanglement.
     coef_ : ndarray of shape (p, m)
         The fitted model is f(x) = coef_ @ phi(x) + intercept_.
     intercept_ : ndarray of shape (p,)
     alignment_ : float
-        Objective of the kernel as finally used, shrinkage included, on the training rows.
+        Objective of the kernel that is used, including shrinkage, on the training rows.
     alignment_terms_ : tuple of float
         Its partial-trace and full terms.
     largest_alignment_ : float or None
-        The largest alignment that any kernel has, which is known for models with an intercept.
+        The largest alignment of any kernel, known for models with an intercept.
     alignment_history_ : ndarray
         Objective, before shrinkage, at the start of the solver and after every step.
     noise_variance_ : ndarray of shape (p,)
         Estimated variance of each target about the model; see Notes.
     rkhs_norm_ : float
-        Norm of the fitted function, less its intercept, in the space of the kernel it is predicted
-        with.
+        Norm of the fitted function without its intercept, in the space of the kernel.
     residual_covariance_, information_ : ndarray of shape (p, p)
-        Of leave-one-out residuals, and what measuring each target says of the others; see
-        `predict`.
+        Covariance of leave-one-out residuals, and the share of the variance of target b that
+        measuring target a removes, a in rows.
     n_iter_, converged_, stop_reason_, solver_ : int, bool, str and str
     full_rank_ : int
-        Largest Kraus rank that can matter: rank of the features times that of what they reach in
-        the outputs.
+        Largest Kraus rank that can matter: rank of the features times that of their covariance with
+        the targets.
     feature_map_ : transformer or None
     target_transform_ : object with ``transform`` and ``inverse_transform``, or None
     n_features_in_ : int
@@ -183,7 +179,7 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
 
         alpha s_o^2 = sum e_o^2 / (n - df_o),   noise_variance_[o] = alpha s_o^2 n / W
 
-    A row of zero weight is left out; scaling all weights changes no more than scaling alpha does.
+    A row of weight zero is left out; scaling all weights has the effect of scaling alpha.
 
     Time n (m + p)^2 for the pass, m^3 + m^2 p for the closed form, m p a row to predict. Tables
     with more columns than rows are rotated first, so m and p are never above n there.
@@ -246,12 +242,10 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-            The targets, Y in the formulas; NaN where a target is missing. Rows without any target
-            change nothing.
+            The targets, NaN where missing. Rows without any target are left out.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
-            Non-negative weights of the squared errors, of rows or of single targets; kernel and
-            predictions are those of a table where each row is repeated that many times. A target of
-            weight zero is missing.
+            Non-negative weights of the squared errors, of rows or of single targets. A row of
+            weight 2 counts as two rows. A target of weight zero is missing.
 
         Returns
         -------
@@ -364,7 +358,7 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         return self
 
     def project(self, X: Any) -> Array:
-        """Supervised multi-task dimension reduction: every row as r coordinates for each output.
+        """Supervised multi-task dimension reduction: r coordinates of every row for each output.
 
         Returns
         -------
@@ -384,13 +378,13 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         return np.asarray(model.fit.project(Phi))
 
     def transform(self, X: Any) -> Array:
-        """`project` with outputs and coordinates in one axis, (n, p * r), the coordinates running fastest."""
+        """`project` with outputs and coordinates in one axis, (n, p * r), the coordinates last."""
         Z = self.project(X)
         return Z.reshape(len(Z), -1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of `transform`: target and number of the Kraus operator."""
-        # Displays call this, so it must not start a solve.
+        # Displays call this, and must not start a solve.
         check_is_fitted(self, "intercept_")
         model = self._model_with("kraus_")
         names = self._output_names(model.n_targets)
@@ -514,16 +508,16 @@ def check_solver_params(params: Any) -> SolverParams:
     if unknown:
         known = ", ".join(SolverParams._fields)
         raise ValueError(f"solver_params has unknown keys {unknown}; it may hold {known}")
-    found = SolverParams(**params)
-    check_choice("solver_params['init']", found.init, ("identity", "random"))
-    check_integer("solver_params['max_iter']", found.max_iter, low=1)
-    check_penalty("solver_params['tol']", found.tol, zero_allowed=True)
-    check_flag("solver_params['verbose']", found.verbose)
-    return found._replace(max_iter=int(found.max_iter), tol=float(found.tol))
+    values = SolverParams(**params)
+    check_choice("solver_params['init']", values.init, ("identity", "random"))
+    check_integer("solver_params['max_iter']", values.max_iter, low=1)
+    check_penalty("solver_params['tol']", values.tol, zero_allowed=True)
+    check_flag("solver_params['verbose']", values.verbose)
+    return values._replace(max_iter=int(values.max_iter), tol=float(values.tol))
 
 
 def warn_of_stall(fit: Fit) -> None:
-    """Warn that a solver stopped before its tolerance because it could get no further."""
+    """Warn that a solver stopped before its tolerance, without progress."""
     warn_user(
         f"solver={fit.settings.solver!r} could not raise the alignment any further after {fit.n_iter} "
         f"steps, although the gradient is longer than tol={fit.settings.tol}; standardise the features "

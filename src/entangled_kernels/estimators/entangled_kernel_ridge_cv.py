@@ -76,12 +76,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     """Entangled kernel ridge regression with its settings chosen by cross-validation.
 
     Tries kernels from plain kernel ridge to fully learned ones, each with a path of alphas, and
-    keeps what predicts held-out rows best. Kernel ridge is always among the candidates.
+    averages the candidates, or chooses one, by their held-out errors.
 
     Parameters
     ----------
     feature_map : "auto", transformer, None, or list of the last two, default="auto"
-        Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"``
+        Features phi(x), as in `EntangledKernelRidge`; those of a list are candidates. ``"auto"``
         tries the standardised columns; `ColumnWidthFeatures`, with a width for every column, of the
         columns and of columns made symmetric by powers; `ForestFeatures`; and, with two to eight
         targets and not in streams, `TargetProcessFeatures`. With more than 200 inputs, powers and
@@ -91,40 +91,37 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         Ridge penalties to try. None is 34 values over eleven decades about the scale of the
         features, and the noise that a feature map has estimated, its ``noise_``.
     param_grid : dict or None, default=None
-        Values to try of the parameters of `EntangledKernelRidge`, as in scikit-learn's
-        `GridSearchCV`: ``shrinkage``, ``alignment_mix``, ``target_alpha``, ``prediction``, ``rank``
-        and ``solver``, each with a list; a parameter that is left out has its default.
-        ``solver_params`` may have a list of one dict. None is ``{"shrinkage": [0.25, 1.0],
-        "alignment_mix": [0.0, 1.0], "target_alpha": [0.1, 1.0], "prediction": ["entangled",
-        "partial_trace"]}``. Kernel ridge, ``shrinkage=1``, is always tried. Combinations that give
-        the same kernel are tried once. With ``solver=["ascent"]`` steps along the path are
+        Lists of values to try of the parameters ``shrinkage``, ``alignment_mix``, ``target_alpha``,
+        ``prediction``, ``rank`` and ``solver`` of `EntangledKernelRidge`, as in scikit-learn's
+        `GridSearchCV`; a parameter that is left out has its default. ``solver_params`` may have a
+        list of one dict. None is ``{"shrinkage": [0.25, 1.0], "alignment_mix": [0.0, 1.0],
+        "target_alpha": [0.1, 1.0], "prediction": ["entangled", "partial_trace"]}``. Kernel ridge,
+        ``shrinkage=1``, is always tried. With ``solver=["ascent"]`` the steps along the path are
         candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
-        An int asks for shuffled folds, or for folds of whole groups if `fit` is given groups; with
-        at most 60 rows they are repeated until there are 10 splits. With `TimeSeriesSplit`, folds
-        are predicted from the rows before them.
+        An int is a number of shuffled folds, or of folds of whole groups if `fit` is given groups;
+        with at most 60 rows they are repeated until there are 10 splits. With `TimeSeriesSplit`,
+        folds are predicted from the rows before them.
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower
         is better.
     selection : {"average", "best", "one_se"}, default="average"
-        ``"average"``: for every feature map a mean of its candidates, weighted by the likelihood of
-        their held-out errors, E^(-n / 2) for a mean squared error E
-        (`entangled_kernels.selection.stacking`). These means, and kernel ridge with the noise that
-        a map has estimated for its alpha, are stacked by a convex combination on held-out
-        predictions. With at most 64 targets, and no more than rows, every target has its own
-        weights, by its own error plus twice the mean error of all targets. An average of
-        coefficients is a coefficient matrix, so predicting costs no more than with one candidate.
-        ``"best"``: the candidate with the least error. ``"one_se"``: the one with the largest
-        shrinkage and the largest alpha within a standard error.
+        ``"average"``: the candidates of every feature map are averaged with weights E^(-n / 2) for
+        a held-out mean squared error E (`entangled_kernels.selection.stacking`). These averages,
+        and kernel ridge with the noise that a map has estimated for its alpha, are stacked by a
+        convex combination on held-out predictions. With at most 64 targets, and no more than rows,
+        every target has its weights, by its own error plus twice the mean error of all targets. An
+        average predicts as fast as a single candidate. ``"best"``: the candidate with the least
+        error. ``"one_se"``: the one with the largest shrinkage and the largest alpha within a
+        standard error.
     fit_intercept : bool, default=True
     n_jobs : int or None, default=None
-        Folds computed at the same time, in threads that are started if that saves time. Results do
-        not depend on it.
+        Folds computed at the same time, in threads, if that saves time. Results do not depend on
+        it.
     target_transform : as in `EntangledKernelRidge`
         Candidates are tried on transformed targets, and ``best_score_`` and ``cv_results_`` are
         errors of these. ``cv_score_``, ``cv_rmse_``, ``cv_target_score_`` and the scores of kernel
-        ridge are errors of predictions in units of the targets. A transformer is fitted once, on
-        all rows.
+        ridge are in units of the targets. A transformer is fitted once, on all rows.
     random_state : int, RandomState or None, default=None
         For shuffling and random starts.
     verbose : int, default=0
@@ -133,23 +130,22 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     Attributes
     ----------
     best_estimator_ : EntangledKernelRidge
-        The chosen candidate, fitted on all rows.
+        The best candidate, fitted on all rows.
     best_params_ : dict
         Its parameters, and the number of its feature map if several are tried.
     best_score_ : float
-        Its cross-validated error; lower is better. It is the least of many errors, so somewhat too
-        optimistic.
+        Its cross-validated error, which is somewhat too optimistic as the least of many errors.
     cv_score_ : float
-        Held-out error of the model that is kept, an average or not; lower is better. The rows of a
-        fold are predicted with weights and shares from the other folds. It estimates the error on
-        new rows that are like the held-out ones: on rows of new groups if folds are of groups, on
-        later rows if folds are in the order of time. Rows that no fold holds out do not count.
+        Held-out error of the model, an average or not. The rows of a fold are predicted with
+        weights and shares from the other folds. It estimates the error on new rows that are like
+        the held-out ones: of new groups if folds are of groups, later rows if folds are in the
+        order of time. Rows that no fold holds out do not count.
     cv_target_score_, cv_rmse_ : ndarray of shape (p,)
         The same error by target, NaN for a constant target, and the root mean squared error in
         units of the target.
     kernel_ridge_score_, kernel_ridge_target_score_ : float and ndarray of shape (p,)
-        The same errors of the model that would be kept with plain kernel ridge alone, on the same
-        feature maps and folds.
+        The same errors of a search with plain kernel ridge alone, on the same feature maps and
+        folds.
     best_index_ : int
         Row of the best candidate in ``cv_results_``.
     cv_results_ : dict of ndarray
@@ -157,17 +153,16 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         ``split{i}_test_score``; ready for `pandas.DataFrame`.
     cv_target_scores_ : ndarray of shape (number of candidates, p)
         Errors of every target in the order of ``cv_results_``, NaN for a constant target; only
-        there if every target has its own weights.
+        available if every target has its weights.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
-        Of the best estimator, or of the average.
+        Of the average, or of the best estimator.
     average_weights_ : ndarray of shape (number of candidates, p) or (number of candidates,)
         With ``selection="average"``, in the order of ``cv_results_``; one column if all targets
         have the same weights.
     n_splits_ : int
     entangled_estimator_ : EntangledKernelRidge
-        The best entangled candidate, fitted on all rows: the best estimator, unless that is kernel
-        ridge or predicts with the partial trace. ``kernel_``, ``kraus_`` and `project` are its
-        own, and it has `transform`.
+        The best candidate that predicts with an entangled kernel, fitted on all rows; `kernel_`,
+        `kraus_` and `project` are of this estimator.
     feature_map_ : transformer or None
         Of ``coef_``; a `FeatureUnion` if candidates with several maps are averaged.
     n_iter_, n_features_in_, feature_names_in_, target_names_ : as in `EntangledKernelRidge`
@@ -183,7 +178,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     rows and the size of batches. ``cv`` must be a number, or a `KFold` or `GroupKFold`, of which
     only the number of folds is used. With `TimeSeriesSplit`, which needs `fit_batches`, folds are
     blocks of the rows in their order. Of several feature maps, such as ``"auto"``, one is chosen on
-    the first 10,000 rows; everything else is chosen on all rows.
+    the first 10,000 rows; the other settings are chosen on all rows.
 
     Examples
     --------
@@ -245,12 +240,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             NaN where a target is missing.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), float, optional
-            Non-negative. A constant factor changes nothing: weights are divided by that of one row.
+            Non-negative. A constant factor has no effect.
         groups : array-like of shape (n_samples,), optional
-            Numbers or text. Rows of a group are held out together, by folds of whole groups where
-            ``cv`` is a number, and by splitters that ask for groups.
+            Numbers or text. Rows of a group are held out together, if ``cv`` is a number or a
+            splitter that uses groups.
         progress : callable, optional
-            Called after every split of every feature map with the number of those done and of all.
+            Called after every split of every feature map with the number done and the total.
 
         Returns
         -------
@@ -266,7 +261,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         original = rows.Y if scale is None else scale.inverse_transform(rows.Y)
         if len(rows.Y) < 2:
             raise ValueError("at least 2 rows are needed, got 1 sample")
-        maps = self._suitable_maps(rows, streamed=False)
+        maps = self._suitable_maps(self._feature_maps(streamed=False), rows)
         X = self._search_inputs(rows.X, maps)
         splits = split_rows(
             self.cv,
@@ -307,8 +302,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         ----------
         X, y, sample_weight, forget : as in `EntangledKernelRidge.partial_fit`
         groups : array-like of shape (n_samples,), optional
-            Numbers or text, with every batch or with none. All rows of a group are in one fold, by
-            a hash of the group; without groups the fold is a hash of the row.
+            Numbers or text, with every batch or with none. All rows of a group are in one fold.
 
         Returns
         -------
@@ -334,12 +328,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         return self._solved_model().held_out(float(coverage))
 
     def project(self, X: Any) -> Array:
-        """Projections (n, p, r) of `EntangledKernelRidge.project`, by the entangled estimator."""
+        """`EntangledKernelRidge.project` of the entangled estimator, (n, p, r)."""
         self._solved_model()
         return self.entangled_estimator_.project(X)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What `fit` takes itself, and what it hands to the splitter: groups, as in `RidgeCV`."""
+        """Metadata that `fit` uses, and groups for the splitter, as in `RidgeCV`."""
         return route_groups(self, self.cv)
 
     @property
@@ -407,27 +401,27 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     @property
     def cv_score_(self) -> float:
-        """Held-out error of the model that is kept."""
+        """Held-out error of the model."""
         return float(self._result("cv_score_", "score", "score"))
 
     @property
     def cv_target_score_(self) -> Array:
-        """Held-out error of the model that is kept, by target."""
+        """Held-out error of the model, by target."""
         return np.asarray(self._result("cv_target_score_", "score", "targets"))
 
     @property
     def cv_rmse_(self) -> Array:
-        """Held-out root mean squared error of the model that is kept, in units of the targets."""
+        """Held-out root mean squared error of the model, in units of the targets."""
         return np.asarray(self._result("cv_rmse_", "score", "rmse"))
 
     @property
     def kernel_ridge_score_(self) -> float:
-        """What ``cv_score_`` would be with kernel ridge alone."""
+        """``cv_score_`` of a search with kernel ridge alone."""
         return float(self._result("kernel_ridge_score_", "kernel_ridge_score", "score"))
 
     @property
     def kernel_ridge_target_score_(self) -> Array:
-        """What ``cv_target_score_`` would be with kernel ridge alone."""
+        """``cv_target_score_`` of a search with kernel ridge alone."""
         return np.asarray(
             self._result("kernel_ridge_target_score_", "kernel_ridge_score", "targets")
         )
@@ -489,7 +483,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         scale: TargetScale | None,
         inputs: InputRange | None,
     ) -> FittedModel:
-        """Keep the result of a search; ``Y`` are the targets that its held-out rows refer to."""
+        """The model of a search, whose results are kept; Y are the targets of its held-out rows."""
         best = self._candidate_estimator(selected.best, scale, inputs)
         entangled = best
         if selected.entangled is not selected.best:
@@ -619,19 +613,18 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             check_feature_map(feature_map)
         return maps
 
-    def _suitable_maps(self, rows: Rows, *, streamed: bool) -> dict[int, Any]:
+    def _suitable_maps(self, maps: list[Any], rows: Rows) -> dict[int, Any]:
         """The maps, by their numbers in the list, that suit the numbers of inputs and targets."""
         try:
             n_inputs = _num_features(rows.X)
         except TypeError:  # rows of texts
             n_inputs = 1
-        maps = dict(enumerate(self._feature_maps(streamed=streamed)))
         suitable = {
             number: feature_map
-            for number, feature_map in maps.items()
+            for number, feature_map in enumerate(maps)
             if FeatureMapTraits.of(feature_map).suits(rows.Y.shape[1], n_inputs)
         }
-        return suitable or maps
+        return suitable or dict(enumerate(maps))
 
     def _search_inputs(self, X: Any, maps: dict[int, Any]) -> Any:
         """Inputs with their columns checked; an array if the columns are the only features."""
@@ -644,9 +637,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 check_columns(self, X)
         return X
 
-    def _choose_map(self, rows: Rows) -> Any:
+    def _choose_map(self, maps: list[Any], rows: Rows) -> Any:
         """The feature map that `fit` would choose on the first rows of a stream."""
-        maps = list(self._suitable_maps(rows, streamed=True).values())
+        maps = list(self._suitable_maps(maps, rows).values())
         if len(maps) == 1:
             return maps[0]
         splits = self.cv
@@ -663,47 +656,26 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     # Folds of rows in batches.
 
-    def _n_parts(self) -> int:
-        cv = self.cv
-        if isinstance(cv, TimeSeriesSplit):
-            if not (cv.gap == 0 and cv.max_train_size is None and cv.test_size is None):
-                raise ValueError(
-                    f"cv must be a TimeSeriesSplit of n_splits alone if rows come in batches, "
-                    f"got {cv!r}"
-                )
-            # The rows before the first fold are a part too.
-            return int(cv.n_splits) + 1
-        if isinstance(cv, KFold | GroupKFold):
-            return int(cv.n_splits)
-        if not isinstance(cv, Integral):
+    def _new_stream(
+        self, batches: Any = None, targets: Any = None, n_rows: int | None = None
+    ) -> RowStream:
+        cv, ordered = self.cv, isinstance(self.cv, TimeSeriesSplit)
+        if ordered and (cv.gap or cv.max_train_size is not None or cv.test_size is not None):
+            raise ValueError(
+                f"cv must be a TimeSeriesSplit of n_splits alone if rows come in batches, got {cv!r}"
+            )
+        if not isinstance(cv, Integral | KFold | GroupKFold | TimeSeriesSplit):
             raise ValueError(
                 f"cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit if rows come in "
                 f"batches, since the fold of a row is a hash of its values or group, or follows from "
                 f"its number; got {cv!r}"
             )
-        check_integer("cv", cv, low=2)
-        return int(cv)
-
-    def _parts_of(self, rows: Rows, groups: Any, stream: RowStream) -> Index:
-        n = len(rows.Y)
-        if isinstance(self.cv, TimeSeriesSplit):
-            if stream.ends is None:
-                raise ValueError(
-                    "cv: folds in the order of time need the number of rows before the first; use "
-                    "fit_batches, or fit on a table in memory"
-                )
-            # Rows beyond the end are refused when all are counted.
-            block = np.searchsorted(stream.ends, stream.n_rows + np.arange(n), side="right")
-            return np.minimum(block, stream.n_parts - 1)
-        if groups is not None:
-            return group_folds(check_groups(groups, n), stream.n_parts)
-        if isinstance(self.cv, GroupKFold):
-            raise ValueError("groups must be given if cv is GroupKFold, got None")
-        return row_folds(rows.X, rows.Y, stream.n_parts)
-
-    def _block_ends(self, batches: Any, targets: Any, n_rows: int | None) -> Index | None:
-        if not isinstance(self.cv, TimeSeriesSplit):
-            return None
+        if isinstance(cv, Integral):
+            check_integer("cv", cv, low=2)
+        # With TimeSeriesSplit, the rows before the first fold are a part too.
+        n_parts = int(cv if isinstance(cv, Integral) else cv.n_splits) + ordered
+        if not ordered or batches is None:
+            return RowStream(n_parts)
         if n_rows is None:
             n_rows = getattr(batches, "n_rows", None)
         if n_rows is None:
@@ -714,7 +686,28 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 )
             n_rows = sum(_num_samples(as_batch(item, targets).X) for item in batches)
         check_integer("n_rows", n_rows, low=1)
-        return block_ends(int(n_rows), self._n_parts())
+        return RowStream(n_parts, ends=block_ends(int(n_rows), n_parts))
+
+    def _parts_of(self, rows: Rows, groups: Any, stream: RowStream) -> Index:
+        n, n_parts = len(rows.Y), self._new_stream().n_parts
+        if n_parts != stream.n_parts:
+            raise ValueError(
+                f"cv must stay at the {stream.n_parts} folds of earlier rows, got {n_parts}"
+            )
+        if isinstance(self.cv, TimeSeriesSplit):
+            if stream.ends is None:
+                raise ValueError(
+                    "cv: folds in the order of time need the number of rows before the first; use "
+                    "fit_batches, or fit on a table in memory"
+                )
+            # Rows beyond the end are refused when all are counted.
+            block = np.searchsorted(stream.ends, stream.n_rows + np.arange(n), side="right")
+            return np.minimum(block, n_parts - 1)
+        if groups is not None:
+            return group_folds(check_groups(groups, n), n_parts)
+        if isinstance(self.cv, GroupKFold):
+            raise ValueError("groups must be given if cv is GroupKFold, got None")
+        return row_folds(rows.X, rows.Y, n_parts)
 
     def _check_mergeable(self, other: Self, mine: RowStream, theirs: RowStream) -> None:
         super()._check_mergeable(other, mine, theirs)

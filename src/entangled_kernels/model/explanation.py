@@ -1,4 +1,4 @@
-"""Which inputs matter for which targets, and which way: effects on predictions, and the effects of noise."""
+"""Which inputs matter for which targets: effects on predictions, and the effects of noise."""
 
 from __future__ import annotations
 
@@ -30,19 +30,17 @@ __all__ = [
     "Explanation",
     "NoisePart",
     "explain_model",
-    "gradient_effects",
-    "measured_effects",
     "noise_coefficients",
     "noise_of_average",
-    "permutation_effects",
+    "with_column",
 ]
 
 METHODS = ("auto", "gradient", "permutation")
-# Draws of noise: as many as these numbers of targets allow, and bounds on them.
+# The number of draws of noise: draws times targets are about _TARGETS_DRAWN.
 _FEWEST_DRAWS, _MOST_DRAWS, _TARGETS_DRAWN = 4, 20, 256
-# Permutations of every input: as many as these numbers of inputs allow, and their bound.
+# The number of permutations of every input: permutations times inputs are about _INPUTS_REPEATED.
 _MOST_REPEATS, _INPUTS_REPEATED = 5, 250
-# Gradients of rows are taken in chunks of this many numbers.
+# Gradients of rows are computed in blocks of this many numbers.
 _CHUNK_NUMBERS = 2**22
 
 
@@ -53,20 +51,20 @@ class Explanation:
     Attributes
     ----------
     inputs : list of str
-        Measured targets come after the inputs of the model, with "(measured)" behind their names.
+        Given targets come after the inputs of the model, with "(measured)" after their names.
     targets : list of str
     effect : ndarray of shape (inputs, targets)
         Mean change of the prediction, in units of the target, as the input grows by its standard
-        deviation; NaN for an input that is no number, and for a target that is measured in all
+        deviation; NaN for an input that is not a number, and for a target that is given in all
         rows.
     size : ndarray of shape (inputs, targets)
-        Root mean square of that change over the rows: an input that raises some rows and lowers
-        others has a size, though its effect may be zero. It is never less than the absolute effect.
+        Root mean square of that change over the rows, at least the absolute effect. An input that
+        raises some rows and lowers others has a size, even if its effect is zero.
     noise : ndarray of shape (inputs, targets)
-        The size that the input would have, but for one time in twenty, if targets were nothing but
-        the errors of held-out rows; NaN where nothing is known of these.
+        A size that is exceeded once in twenty times if targets are only errors of held-out rows;
+        NaN if these are unknown.
     importance_noise : ndarray of shape (inputs,)
-        The `importance` that it would have then.
+        The same for the `importance`.
     target_deviation : ndarray of shape (targets,)
         Standard deviation of every target over the training rows.
     method : {"gradient", "permutation"}
@@ -96,7 +94,7 @@ class Explanation:
 
     @property
     def order(self) -> Index:
-        """Places of the inputs, the most important first."""
+        """Numbers of the inputs, the most important first."""
         return np.argsort(-self.importance, kind="stable")
 
     @property
@@ -116,7 +114,7 @@ class Explanation:
         order, p = self.order, len(self.targets)
         return pd.DataFrame(
             {
-                "input": np.repeat([self.inputs[place] for place in order], p),
+                "input": np.repeat([self.inputs[number] for number in order], p),
                 "target": self.targets * len(order),
                 **{
                     name: getattr(self, name)[order].ravel() for name in ("effect", "size", "noise")
@@ -141,7 +139,7 @@ def explain_model(
     inputs: Sequence[str] | None,
     targets: Sequence[str],
 ) -> Explanation:
-    """Effects of the inputs on the predictions of a model, and the effects that noise would have.
+    """Effects of the inputs on the predictions of a model, and the effects of noise.
 
     Parameters
     ----------
@@ -149,7 +147,7 @@ def explain_model(
     X : table of shape (n, d)
         At least two rows.
     given : ndarray of shape (n, p) or None
-        Targets that are measured already, NaN where one is to be predicted.
+        Targets that are measured already, NaN where a target is to be predicted.
     method : {"auto", "gradient", "permutation"}
     inputs : sequence of str or None
         Names of the columns of X; None for x0, x1, ...
@@ -160,14 +158,14 @@ def explain_model(
     -----
     An effect is the mean over rows of the gradient of a prediction by an input, times the standard
     deviation of that input over the rows; its size is the root mean square of the same. Noise is
-    the size that effects have in models, with the same features and settings, of targets that are
-    nothing but held-out errors.
+    the size of effects in models, with the same features and settings, that are fitted to held-out
+    errors in place of targets.
     """
     X = X if hasattr(X, "shape") else as_table(X)
     n, p = _num_samples(X), model.n_targets
     if n < 2:
-        raise ValueError(f"X must have at least 2 rows to tell how inputs vary, got {n}")
-    # Raises, as predict does, for rows that are not like those of training.
+        raise ValueError(f"X must have at least 2 rows, to show how inputs vary, got {n}")
+    # Raises the errors of predict.
     model.learned_mean(model.features(X))
     calibration = model.calibration if model.has_errors else None
     if given is not None and calibration is None:
@@ -202,8 +200,7 @@ def explain_model(
     )  # (d, p)
     deviation = np.sqrt(np.maximum(model.target_variance, 0.0))
     noise, importance_noise = np.full(size.shape, np.nan), np.full(len(unit), np.nan)
-    # Features of cross-fitted maps are predictions, in which the noise of the targets does not
-    # show.
+    # Features of cross-fitted maps are predictions, and the noise in these is not drawn here.
     hidden = not model.parts and FeatureMapTraits.of(model.feature_map).cross_fitted
     if calibration is not None and not hidden:
         rng = np.random.default_rng(0)
@@ -251,7 +248,7 @@ def _column_deviations(X: Any) -> Array:
 def gradient_effects(
     feature_map: Any, X: Any, coefs: Array, mixtures: list[Mixture], unit: Array
 ) -> tuple[Array, Array]:
-    """Effects and sizes, both (c, d, p), from gradients at every row.
+    """Effects and sizes, both (c, d, p), from the gradients at every row.
 
     Parameters
     ----------
@@ -261,33 +258,31 @@ def gradient_effects(
     coefs : ndarray of shape (c, p, m)
         Of c models with the same features.
     mixtures : list of Mixture
-        How predictions follow where targets are measured.
+        How predictions depend on given targets.
     unit : ndarray of shape (d,)
-        What an input is moved by: its standard deviation.
+        Standard deviations of the inputs.
 
     Notes
     -----
     With g the gradient of a prediction by an input, effects are unit times the mean of g over the
-    rows, sizes unit times its root mean square. A target counts over the rows where it is not
-    measured. Where features are linear in the inputs, effects are exact, and sizes their absolute
-    values.
+    rows where the target is not given, and sizes unit times its root mean square. If features are
+    linear in the inputs, effects are exact, and sizes are their absolute values.
 
-    Time that of `pull_back` for c p functions, and n c p^2 d with measured targets.
+    Time that of `pull_back` for c p functions, and n c p^2 d with given targets.
     """
     c, p, m = coefs.shape
     sums, squares, counts = np.zeros((c, p, len(unit))), np.zeros((c, p, len(unit))), np.zeros(p)
-    # Kernels weigh all rows that carry them.
     step = max(1, _CHUNK_NUMBERS // max(1, c * p * max(m, len(unit))))
-    for rows, follow, _ in mixtures:
-        mixed = not np.array_equal(follow, np.eye(p))
+    for rows, from_mean, _ in mixtures:
+        mixed = not np.array_equal(from_mean, np.eye(p))
         for start in range(0, len(rows), step):
             chunk = _safe_indexing(X, rows[start : start + step])
             G = pull_back(feature_map, chunk, coefs.reshape(c * p, m)).reshape(-1, c, p, len(unit))
             if mixed:
-                G = np.einsum("op,tcpd->tcod", follow, G, optimize=True)  # (t, c, p, d)
+                G = np.einsum("op,tcpd->tcod", from_mean, G, optimize=True)  # (t, c, p, d)
             sums += G.sum(axis=0)
             squares += np.einsum("tcpd,tcpd->cpd", G, G)
-        counts += len(rows) * follow.any(axis=1)
+        counts += len(rows) * from_mean.any(axis=1)
     return _means(sums, squares, counts, unit)
 
 
@@ -313,9 +308,9 @@ def permutation_effects(
 
     Notes
     -----
-    A permutation moves x to x' in one column, and predictions by D. The effect is unit times the
+    A permutation changes x to x' in one column, and predictions by D. The effect is unit times the
     slope of D over x - x' through zero, sum D (x - x') / sum (x - x')^2; the size is sqrt(sum D^2 /
-    2n). For a linear function both are those of its gradient, since (x - x')^2 is on average twice
+    2n). For a linear function both are those of its gradient, since the mean of (x - x')^2 is twice
     the variance of x.
 
     Time d n_repeats (n m c p), and as many feature maps of all rows.
@@ -325,25 +320,25 @@ def permutation_effects(
     n = np.shape(X)[0]
     before: Any = features(X)
     sums, squares, counts = np.zeros((c, p, len(unit))), np.zeros((c, p, len(unit))), np.zeros(p)
-    for rows, follow, _ in mixtures:
-        counts += len(rows) * follow.any(axis=1)
+    for rows, from_mean, _ in mixtures:
+        counts += len(rows) * from_mean.any(axis=1)
     for column in np.flatnonzero(unit != 0.0):
         moved, along = np.zeros((c, p)), np.zeros(p)
         numbers = as_numbers(table[:, [column]])[:, 0]
         for _ in range(n_repeats):
             order = rng.permutation(n)
             other = np.empty_like(order)
-            # Every row gets the value of the next in a random order, so that none keeps its own.
+            # Every row gets the value of the next in a random order, so that every value changes.
             other[order] = np.roll(order, 1)
             after = features(with_column(X, int(column), other))
             change = np.asarray((before - after) @ coefs.reshape(c * p, m).T).reshape(n, c, p)
             steps = numbers - numbers[other]
             steps = np.where(np.isfinite(steps), steps, 0.0)
-            for rows, follow, _ in mixtures:
-                D = change[rows] @ follow.T  # (t, c, p)
+            for rows, from_mean, _ in mixtures:
+                D = change[rows] @ from_mean.T  # (t, c, p)
                 squares[:, :, column] += np.sum(D**2, axis=0) / (2.0 * n_repeats)
                 moved += np.einsum("tcp,t->cp", D, steps[rows])
-                along += np.sum(steps[rows] ** 2) * follow.any(axis=1)
+                along += np.sum(steps[rows] ** 2) * from_mean.any(axis=1)
         slope = moved / np.where(along > 0.0, along, 1.0)
         sums[:, :, column] = np.where(np.isnan(unit[column]), np.nan, slope) * counts
     size_unit = np.ones(len(unit))
@@ -385,116 +380,97 @@ def _means(sums: Array, squares: Array, counts: Array, unit: Array) -> tuple[Arr
 
 
 class Mixture(NamedTuple):
-    """Rows of one pattern of measured targets, (t,), and how their predictions follow.
+    """Rows with one pattern of given targets, (t,), and how their predictions depend on these.
 
-    With f the predictions without measurements and y the measured targets, those with them are
-    follow @ f + weights @ y: ``follow`` (p, p) has zeros in the rows of measured targets,
-    ``weights`` (p, p) in these and in the columns of targets that are not measured.
+    With f the predictions from inputs alone and y the given targets, predictions are from_mean @ f
+    + from_given @ y. ``from_mean`` (p, p) has zeros in the rows of given targets; ``from_given``
+    (p, p) has zeros in the rows of given targets and in the columns of the others.
     """
 
     rows: Index
-    follow: Array
-    weights: Array
+    from_mean: Array
+    from_given: Array
 
 
 def _find_mixtures(
-    calibration: Calibration | None, measured: Array | None, shape: tuple[int, int]
+    calibration: Calibration | None, given: Array | None, shape: tuple[int, int]
 ) -> list[Mixture]:
-    """How the predictions of rows follow, one mixture for every pattern of measured targets.
-
-    Parameters
-    ----------
-    calibration : Calibration or None
-        Not needed without measured targets.
-    measured : ndarray of shape (n, p) or None
-        NaN where a target is to be predicted.
-    shape : tuple
-        (n, p)
+    """A mixture for every pattern of given targets (n, p); ``shape`` is (n, p).
 
     Notes
     -----
-    With D the deviations and R the correlation of errors, the targets U that are not measured
-    follow the measured ones O by T = D_U R_UO R_OO^-1 D_O^-1: f_U + T (y_O - f_O). Where deviations
-    depend on the input they do so by one factor for all targets, which cancels. A relation that
-    depends on the input is held at its mean, the correlation.
+    With D the deviations and R the correlation of errors, the other targets U depend on the given
+    targets O by T = D_U R_UO R_OO^-1 D_O^-1: f_U + T (y_O - f_O).
 
-    Time q^3 + q^2 p for a pattern of q measured targets.
+    Time q^3 + q^2 p for a pattern of q given targets.
     """
     n, p = shape
-    if measured is None or calibration is None:
+    if given is None or calibration is None:
         return [Mixture(np.arange(n), np.eye(p), np.zeros((p, p)))]
     scale, found = calibration.deviation, []
     unit = np.where(scale > 0.0, scale, 1.0)
-    for rows, known in group_patterns(np.isfinite(measured)):
-        places, weights = np.flatnonzero(known), np.zeros((p, p))
-        if len(places):
-            # The answer to each measured error of one deviation.
-            Z = np.full((len(places), p), np.nan)
-            Z[:, places] = np.eye(len(places))
+    for rows, known in group_patterns(np.isfinite(given)):
+        measured, weights = np.flatnonzero(known), np.zeros((p, p))
+        if len(measured):
+            # The answer to an error of one deviation in each given target.
+            Z = np.full((len(measured), p), np.nan)
+            Z[:, measured] = np.eye(len(measured))
             answer = calibration.correlation.condition(Z).mean  # (q, p)
-            weights[:, places] = (scale * answer / unit[places, None]).T
-        weights[places] = 0.0
-        follow = np.diag((~known).astype(np.float64)) - weights
-        found.append(Mixture(np.asarray(rows), follow, weights))
+            weights[:, measured] = (scale * answer / unit[measured, None]).T
+        weights[measured] = 0.0
+        from_mean = np.diag((~known).astype(np.float64)) - weights
+        found.append(Mixture(np.asarray(rows), from_mean, weights))
     return found
 
 
 def measured_effects(
-    calibration: Calibration, measured: Array, mixtures: list[Mixture]
+    calibration: Calibration, given: Array, mixtures: list[Mixture]
 ) -> tuple[Index, Array, Array, Array]:
-    """Places of the targets that are measured somewhere, (q,), and their effect, size and noise, (q, p).
+    """Numbers of the targets that are given in some row, (q,), and their effect, size and noise, (q, p).
 
-    Rows where a target is measured and the other is not count; NaN where there is none. The noise
-    is that of errors which are not related: their correlation over N rows is below 2/sqrt(N) but
-    for one time in twenty, less what it is shrunk by.
+    Only rows with the target given and the other not given count; NaN if there is none. Noise is
+    that of unrelated errors: a correlation over N rows exceeds 2/sqrt(N), before shrinkage, once in
+    twenty times.
     """
-    known = np.isfinite(measured)
-    places = np.flatnonzero(known.any(axis=0))
-    p = measured.shape[1]
-    deviation = np.array([measured[known[:, place], place].std() for place in places])  # (q,)
-    sums, squares, counts = (np.zeros((len(places), p)) for _ in range(3))
+    known = np.isfinite(given)
+    measured = np.flatnonzero(known.any(axis=0))
+    p = given.shape[1]
+    deviation = np.array([given[known[:, target], target].std() for target in measured])  # (q,)
+    sums, squares, counts = (np.zeros((len(measured), p)) for _ in range(3))
     for rows, _, weights in mixtures:
-        own = known[rows[0]] if len(rows) else np.zeros(p, dtype=bool)
-        both = np.outer(own[places], ~own)
-        sums += len(rows) * np.where(both, weights.T[places], 0.0)
-        squares += len(rows) * np.where(both, weights.T[places] ** 2, 0.0)
-        counts += len(rows) * both
+        pattern = known[rows[0]] if len(rows) else np.zeros(p, dtype=bool)
+        counted = np.outer(pattern[measured], ~pattern)
+        sums += len(rows) * np.where(counted, weights.T[measured], 0.0)
+        squares += len(rows) * np.where(counted, weights.T[measured] ** 2, 0.0)
+        counts += len(rows) * counted
     counts = np.where(counts > 0.0, counts, np.nan)
     scale = calibration.deviation
     chance = 2.0 * (1.0 - calibration.shrinkage) / np.sqrt(calibration.residuals.n_rows)
-    ratio = scale / np.where(scale > 0.0, scale, 1.0)[places, None]  # (q, p)
+    ratio = scale / np.where(scale > 0.0, scale, 1.0)[measured, None]  # (q, p)
     unit = deviation[:, None]
-    return places, unit * sums / counts, unit * np.sqrt(squares / counts), unit * chance * ratio
+    return measured, unit * sums / counts, unit * np.sqrt(squares / counts), unit * chance * ratio
 
 
 def noise_coefficients(
     fit: Fit, calibration: Calibration, n_draws: int, rng: np.random.Generator
 ) -> Array:
-    """Coefficients (n_draws, p, m) of models fitted to draws of the errors alone.
+    """Coefficients (n_draws, p, m) of models with the features and settings of ``fit``, fitted to noise.
 
-    Parameters
-    ----------
-    fit : Fit
-        Its features and settings are used; the kernel is learned again, in closed form.
-    calibration : Calibration
-        Deviations and correlations of held-out errors.
-    n_draws : int
-    rng : numpy.random.Generator
+    Kernels are learned in closed form.
 
     Notes
     -----
-    With E (n, p) errors of covariance S, independent of the inputs, the moments sum_i phi_i e_i^T
-    have in the coordinates of the problem, where those of the features are diag(scale), the
-    covariance diag(scale) kron S. So the moments are drawn, without any rows, and the model is
-    fitted to them. The errors of a target of which a share is missing are larger by the root of one
-    over the share that was measured.
+    Let E (n, p) be errors of covariance S, independent of the inputs. In the coordinates of the
+    problem, where the moments of the features are diag(scale), the moments sum_i phi_i e_i^T have
+    the covariance diag(scale) kron S. So the moments are drawn, without any rows, and the model is
+    fitted to them. If a share s of a target is measured, its errors are divided by sqrt(s).
 
     Time n_draws times that of `fit_problem`.
     """
     problem = fit.problem
     settings, root = replace(fit.settings, solver="closed-form"), np.sqrt(problem.scale)[:, None]
     found = np.zeros((n_draws, problem.n_outputs, problem.n_features))
-    # Draws go from the longest axis to the shortest, whatever the order of the axes in the problem.
+    # The first draws are for the longest axes, so that the order of the axes does not matter.
     order = np.argsort(np.argsort(-problem.scale, kind="stable"))
     for draw in range(n_draws):
         B = root * _draw_errors(len(root), fit, calibration, rng)[order]  # (m', p)
@@ -511,25 +487,16 @@ def noise_of_average(
     n_draws: int,
     rng: np.random.Generator,
 ) -> Array:
-    """Coefficients (n_draws, p, sum of m) of averages over feature maps, fitted to draws of the errors alone.
+    """Coefficients (n_draws, p, sum of m) of averages over feature maps, fitted to noise.
 
-    Parameters
-    ----------
-    parts : sequence of NoisePart
-    X : table
-        Rows on which the models of noise are fitted, in place of the training rows.
-    fit : Fit
-        The best candidate, which knows the number of training rows, and how many targets were
-        missing.
-    calibration : Calibration
-    n_draws : int
-    rng : numpy.random.Generator
+    They are fitted on the rows X in place of the training rows. ``fit`` is the best candidate, for
+    the total weight and the missing targets of the training rows.
 
     Notes
     -----
     All parts are fitted to the same errors E (n, p), so that their sum varies as the average does.
-    With a training weight of W, a row counts W / n times, and errors are smaller by sqrt(n / W): so
-    the moments have the covariance that those of the training rows would have.
+    With a training weight of W, a row has the weight W / n, and errors are multiplied by
+    sqrt(n / W), so that the moments have the covariance of those of the training rows.
 
     Time for every part that of `reduce_rows`, and n_draws times n m p and that of `fit_problem`.
     """
@@ -554,9 +521,9 @@ def noise_of_average(
 
 
 def _with_targets(problem: Problem, B: Array) -> Problem:
-    """The problem with other second moments with the targets, (m', p), for a kernel in closed form.
+    """The problem with other moments of features with targets, B (m', p), for a kernel in closed form.
 
-    Outputs get a basis of what these moments reach. The unit of the alignment does not matter here.
+    The outputs get a basis of the row space of B. The norms of the alignment do not matter here.
     """
     m, p = B.shape
     outputs = np.eye(p) if m >= p else np.asarray(qr(B.T, mode="economic")[0])
@@ -569,12 +536,12 @@ def _with_targets(problem: Problem, B: Array) -> Problem:
 
 
 def _draw_errors(n: int, fit: Fit, calibration: Calibration, rng: np.random.Generator) -> Array:
-    """Errors of n rows, (n, p), larger for targets of which a share is missing."""
+    """Errors of n rows, (n, p), larger for targets with missing values."""
     measured = np.clip(fit.centre()[1] / fit.problem.weight, np.finfo(float).tiny, None)
     unit, correlation = calibration.deviation / np.sqrt(measured), calibration.correlation  # (p,)
     shared = rng.normal(size=(n, len(correlation.factor))) @ correlation.factor
-    own = rng.normal(size=(n, fit.problem.n_outputs)) * np.sqrt(correlation.own)
-    return np.asarray((shared + own) * unit)
+    single = rng.normal(size=(n, fit.problem.n_outputs)) * np.sqrt(correlation.own)
+    return np.asarray((shared + single) * unit)
 
 
 def _overall(sizes: Array, deviation: Array) -> Array:
@@ -589,5 +556,5 @@ def _overall(sizes: Array, deviation: Array) -> Array:
 
 
 def _noise_level(draws: Array) -> Array:
-    """What sizes of noise (draws, ...) stay below but for one in twenty: mean and two standard deviations."""
+    """A bound that sizes of noise (draws, ...) exceed once in twenty times: mean plus two deviations."""
     return np.asarray(draws.mean(axis=0) + 2.0 * draws.std(axis=0))

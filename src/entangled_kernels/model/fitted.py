@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ from ..uncertainty import (
     information,
     plan_measurements,
 )
-from .explanation import Explanation, NoisePart, explain_model
+from .explanation import NoisePart
 from .input_range import InputRange
 from .target_scale import TargetScale
 
@@ -227,17 +227,6 @@ class FittedModel:
                 novelty[rows], np.where(np.isfinite(distance), distance, np.inf)
             )
         return novelty
-
-    def explain(
-        self,
-        X: Any,
-        given: Array | None,
-        method: str,
-        inputs: Sequence[str] | None,
-        targets: Sequence[str],
-    ) -> Explanation:
-        """Which inputs matter for which targets (`entangled_kernels.model.explanation.explain_model`)."""
-        return explain_model(self, X, given, method, inputs, targets)
 
     def _predict_learned(
         self, X: Any, given: Array | None, *, std: bool = False, covariance: bool = False

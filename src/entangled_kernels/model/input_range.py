@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,27 +15,24 @@ from sklearn.utils.validation import _num_samples
 from ..linalg import Array, Index
 from ..parameters import as_table
 
-__all__ = ["BatchDistance", "InputRange", "as_numbers", "merge_ranges", "number_blocks"]
+__all__ = ["BatchDistance", "InputRange", "as_numbers", "number_blocks"]
 
-# So many of the training rows, each judged without itself, may lie beyond the edge.
+# The share of training rows that may lie beyond the edge, each by the range without itself.
 SHARE_BEYOND = 0.01
-# The edge in units of a column's range from its middle: never less, and never more however its
-# tails are.
+# The least and the largest edge, as a distance from the middle of a column in units of its range.
 EDGES = (1.0, 4.0)
-# A batch, and a training table, with fewer rows than this cannot show that the batch as a whole is
-# unusual.
+# A batch, and a training table, with fewer rows than this is too small to call the batch unusual.
 _FEWEST_IN_BATCH, _FEWEST_IN_TRAINING = 10, 20
-# Of more rows than about this, some are enough to show that a batch is unusual.
+# Larger batches are judged by about this many rows.
 _MOST_IN_BATCH = 10_000
-# Numbers that fit into the memory next to a processor, where two passes over them cost as much as
-# one.
+# Numbers that fit into the cache of a processor, where a second pass costs little.
 _BLOCK = 2**15
-# Sparse rows become dense in blocks of so many numbers.
+# Sparse rows become dense in blocks of this many numbers.
 _MOST_NUMBERS = 2**22
 
 
 class BatchDistance(NamedTuple):
-    """Rows of a batch that are far out, the share with an input outside, and whether that is far too many."""
+    """Number of rows that are far out, share of rows with an input outside, and whether this is unusual."""
 
     n_far: int
     share_outside: float
@@ -45,15 +43,15 @@ class BatchDistance(NamedTuple):
 class InputRange:
     """The two least and the two largest values of every column of numbers.
 
-    Those of parts of a table merge to those of the table. With the second ones a training row can
-    be judged as if it had not been there.
+    Ranges of parts of a table merge to that of the table. The second values give the range without
+    the row of the first ones.
 
     Attributes
     ----------
     columns : ndarray of shape (q,)
-        Places of the columns that hold numbers.
+        Numbers of the columns that hold numbers.
     low, high : ndarray of shape (2, q)
-        The outer ones first.
+        The least and the largest values first.
     n_rows : int
 
     Examples
@@ -71,7 +69,7 @@ class InputRange:
 
     @classmethod
     def of(cls, X: Any) -> InputRange:
-        """Of the rows of a table; columns of text, and those without any number, are left out.
+        """The range of the rows of a table; columns of text, and those without a number, are left out.
 
         Time n d.
         """
@@ -90,50 +88,44 @@ class InputRange:
         return cls(columns, low[:, columns], high[:, columns], int(n_rows))
 
     def merge(self, other: InputRange) -> InputRange:
-        """Of the rows of both; a column without any number in the rows of one has the range of the other."""
+        """The range of the rows of both."""
         columns = np.union1d(self.columns, other.columns)
         low, high = np.full((4, len(columns)), np.inf), np.full((4, len(columns)), -np.inf)
         for start, part in ((0, self), (2, other)):
-            own = np.searchsorted(columns, part.columns)
-            low[start : start + 2, own], high[start : start + 2, own] = part.low, part.high
+            index = np.searchsorted(columns, part.columns)
+            low[start : start + 2, index], high[start : start + 2, index] = part.low, part.high
         low, high = np.sort(low, axis=0)[:2], np.sort(high, axis=0)[:1:-1]
         return InputRange(columns, low, high, self.n_rows + other.n_rows)
 
     def distance(self, X: Any) -> Array:
-        """How far rows are out, (n,): above 1 is beyond the edge of what training rows support.
+        """How far rows are out, (n,): above 1 is beyond the edge of the training range.
 
         Notes
         -----
-        For every column the distance from the middle of its range, in units of the range, is at
-        most 1/2 for a training row. The edge is at 1, half a range further, or where one in a
-        hundred training rows would lie if it had not been there, as in columns with heavy tails,
-        but at 4 at most. The largest of a row's columns counts. A constant column has its value, or
-        1, for a range. Blanks are not out.
+        The distance of an input from the middle of its range, in units of the range, is at most 1/2
+        for a training row. The edge is at 1, half a range farther, or where one in a hundred
+        training rows would lie by the range without itself, as in columns with heavy tails, but at
+        most at 4. The distance of a row is the largest of its inputs, divided by the edge. The
+        range of a constant column is its value, or 1. Missing values are not out.
         """
         if len(self.columns) == 0:
             return np.zeros(_num_samples(X))
-        return np.concatenate([self._row_distance(rows) for rows in self._blocks(X)])
-
-    def _blocks(self, X: Any) -> Iterator[Array]:
-        """The columns that hold numbers, in blocks of rows."""
-        for values in number_blocks(X):
-            whole = len(self.columns) == values.shape[1]
-            yield values if whole else values[:, self.columns]
+        blocks = number_blocks(X, self.columns)
+        return np.concatenate([self._row_distance(values) for values in blocks])
 
     def _row_distance(self, values: Array) -> Array:
         out = _out(values, self.low[0], self.high[0])
         return np.asarray(np.where(np.isnan(values), 0.0, out).max(axis=1) / self.edge)
 
     def judge(self, X: Any, far: float) -> BatchDistance:
-        """How a batch of rows lies: how many rows are farther out than ``far``, and whether too many are out.
+        """How many rows of a batch are farther out than ``far``, and whether the batch is unusual.
 
         Notes
         -----
-        A new row from where the training rows came from lies outside of the range of a column with
-        probability 2 / (n + 1) at most. A batch is unusual where at least one row in ten has an
-        input outside, and the mean number of such inputs in a row is four times what is expected,
-        by more than four standard errors. Of more than 10,000 rows, as many are drawn evenly for
-        that.
+        A new row from the distribution of the training rows lies outside of the range of a column
+        with probability 2 / (n + 1) at most. A batch is unusual if at least one row in ten has an
+        input outside, and the mean number of such inputs in a row is four times the expected one,
+        by more than four standard errors. Of more than 10,000 rows, about as many are used.
 
         A batch within the ranges costs one pass over its rows. Missing values are not out.
         """
@@ -141,7 +133,7 @@ class InputRange:
         if n == 0 or len(self.columns) == 0:
             return BatchDistance(0, 0.0, False)
         n_far, start, step, counted = 0, 0, -(-n // _MOST_IN_BATCH), list[Array]()
-        for values in self._blocks(X):
+        for values in number_blocks(X, self.columns):
             ends, some = np.stack(_ends(values)), values[-start % step :: step]
             start += len(values)
             if not np.any((ends[0] < self.low[0]) | (ends[1] > self.high[0])):
@@ -159,14 +151,14 @@ class InputRange:
         return BatchDistance(n_far, share, bool(unusual))
 
     def packed(self) -> Array:
-        """All of it as one table of numbers, (6, q), which `unpacked` takes."""
+        """The range as a table of numbers, (6, q), for `unpacked`."""
         return np.vstack(
             [self.columns, self.low, self.high, np.full(len(self.columns), self.n_rows)]
         )
 
     @classmethod
     def unpacked(cls, table: Array) -> InputRange:
-        """What `packed` gave; raises ValueError where numbers do not fit each other."""
+        """A range from the table of `packed`; a ValueError if its numbers do not fit each other."""
         if table.ndim != 2 or len(table) != 6:
             raise ValueError(f"a range of inputs must be packed in 6 rows, got shape {table.shape}")
         columns, low, high = table[0].astype(np.intp), table[1:3], table[3:5]
@@ -178,7 +170,7 @@ class InputRange:
 
     @cached_property
     def edge(self) -> float:
-        """In units of a column's range from its middle."""
+        """Distance of the edge from the middle of a column, in units of its range."""
         if len(self.columns) == 0:
             return EDGES[0]
         above = _out(self.high[0], self.low[0], self.high[1])
@@ -191,13 +183,8 @@ class InputRange:
         return {name: value for name, value in vars(self).items() if name != "edge"}
 
 
-def merge_ranges(one: InputRange | None, other: InputRange | None) -> InputRange | None:
-    """Of the rows of both, where None knows of no rows."""
-    return other if one is None else one if other is None else one.merge(other)
-
-
 def _out(values: Array, low: Array, high: Array) -> Array:
-    """Distance of values from the middles of ranges, in units of these."""
+    """Distance of values from the middles of ranges, in units of the ranges."""
     with np.errstate(over="ignore", invalid="ignore"):
         middle, unit = low + (high - low) / 2.0, high - low
         unit = np.where(unit > 0.0, unit, np.maximum(np.abs(middle), 1.0))
@@ -205,9 +192,9 @@ def _out(values: Array, low: Array, high: Array) -> Array:
 
 
 def _ends(values: Array) -> tuple[Array, Array]:
-    """Least and largest number of every column, (d,) each, NaN where there is none; one pass over the rows.
+    """Least and largest number of every column, (d,) each, NaN if there is none, in one pass.
 
-    Rows are taken side by side, since many short rows take far longer than a few long ones.
+    Several short rows are read as one long row, which is much faster.
     """
     n, d = values.shape
     side = max(1, min(n, 256 // d)) if values.flags.c_contiguous else 1
@@ -225,7 +212,7 @@ def _ends(values: Array) -> tuple[Array, Array]:
 
 
 def _two_least(values: Array) -> Array:
-    """The two least numbers of every column, (2, d); one twice where there is but one, NaN without any."""
+    """The two least numbers of every column, (2, d); a single number twice, NaN without any."""
     kept = np.where(np.isfinite(values), values, np.nan)
     if len(kept) < 2:
         return np.repeat(kept if len(kept) else np.full((1, kept.shape[1]), np.nan), 2, axis=0)
@@ -233,15 +220,15 @@ def _two_least(values: Array) -> Array:
     return np.where(np.isnan(least), least[:1], least)
 
 
-def number_blocks(X: Any) -> Iterator[Array]:
-    """`as_numbers` of a table at once, of sparse rows in blocks."""
-    if not issparse(X):
-        yield as_numbers(X)
-        return
-    X = X.tocsr()
-    height = max(1, _MOST_NUMBERS // max(1, X.shape[1]))
-    for start in range(0, max(1, X.shape[0]), height):
-        yield as_numbers(X[start : start + height])
+def number_blocks(X: Any, columns: Index | None = None) -> Iterator[Array]:
+    """`as_numbers` of some columns of a table, in one block, or in several if the table is sparse."""
+    n, height = _num_samples(X), _num_samples(X)
+    if issparse(X):
+        X, height = X.tocsr(), max(1, _MOST_NUMBERS // max(1, X.shape[1]))
+    for start in range(0, max(1, n), max(1, height)):
+        values = as_numbers(X[start : start + height] if issparse(X) else X)
+        all_columns = columns is None or len(columns) == values.shape[1]
+        yield values if all_columns else values[:, columns]
 
 
 def as_numbers(X: Any) -> Array:
@@ -250,10 +237,8 @@ def as_numbers(X: Any) -> Array:
     values = values if values.ndim == 2 else values.reshape(len(values), -1)  # (n, d)
     if values.dtype.kind in "iufb":
         return values.astype(np.float64, copy=False)
-    found = np.full(values.shape, np.nan)
+    numbers = np.full(values.shape, np.nan)
     for column in range(values.shape[1]):
-        try:
-            found[:, column] = values[:, column].astype(np.float64)
-        except (TypeError, ValueError):
-            continue
-    return found
+        with suppress(TypeError, ValueError):
+            numbers[:, column] = values[:, column].astype(np.float64)
+    return numbers

@@ -35,8 +35,8 @@ _NEED = (
 _PROBED_ROWS = 16
 # Nodes of Gauss-Hermite quadrature, which is exact for polynomials of degree 39.
 _N_NODES = 20
-# The end of an inverse is looked for up to this many ranges of the target from its mean, by
-# bisection.
+# The end of an inverse is searched up to this many ranges of the target from its mean, in this many
+# steps of bisection.
 _FAR, _HALVINGS = 1e3, 60
 
 
@@ -58,12 +58,11 @@ class LogScale:
     def transform(self, Y: Array, name: str = "y", rows: Index | None = None) -> Array:
         """Targets (n, p) on the learned scale, NaN where missing.
 
-        Errors name the table and the row; ``rows`` are the row numbers where Y is a part of a
-        table.
+        Errors name the table and the row; ``rows`` are row numbers if Y is a part of a table.
         """
         Z = np.array(Y, dtype=np.float64)
         for kind, log in (("log", np.log), ("log1p", np.log1p)):
-            columns = np.flatnonzero([own == kind for own in self.kinds])
+            columns = np.flatnonzero([each == kind for each in self.kinds])
             wrong = np.argwhere((Z[:, columns] <= 0.0) if kind == "log" else (Z[:, columns] < 0.0))
             if len(wrong):
                 row, column = int(wrong[0, 0]), int(columns[wrong[0, 1]])
@@ -74,7 +73,7 @@ class LogScale:
         return Z
 
     def inverse_transform(self, Z: Array) -> Array:
-        """Targets (n, p) in their own units; never negative where a logarithm was taken."""
+        """Targets (n, p) in their units; those with a logarithm are never negative."""
         Y = np.array(Z, dtype=np.float64)
         with np.errstate(over="ignore"):
             for column, kind in enumerate(self.kinds):
@@ -98,10 +97,10 @@ class LogScale:
         return np.where(logged, centre, mean), np.where(logged, spread, std)
 
     def covariance(self, mean: Array, covariance: Array) -> Array:
-        """Covariance (n, p, p) of targets whose covariance on the learned scale is given.
+        """Covariance (n, p, p) of targets that are normal on the learned scale.
 
-        With S that covariance and E the means of exp(z), E_a E_b (exp(S_ab) - 1) for two logarithms
-        and E_a S_ab for one.
+        With S the covariance on that scale and E the means of exp(z), it is E_a E_b (exp(S_ab) - 1)
+        for two logarithms and E_a S_ab for one.
         """
         logged = np.array([kind != "" for kind in self.kinds])
         variance = np.diagonal(covariance, axis1=1, axis2=2)
@@ -116,14 +115,14 @@ class LogScale:
         other = f"{{{self.names[column - 1]!r}: {kind!r}}}" if len(self.names) > 1 else "None"
         raise ValueError(
             f"target_transform={kind!r} needs {need}, got {value:g} in row {row + 1} of {name}, target "
-            f"{self.names[column]!r}; {zero}make it NaN if it was not measured, or leave the target as "
-            f"it is, as with target_transform={other}"
+            f"{self.names[column]!r}; {zero}make it NaN if it is missing, or do not transform this "
+            f"target, as with target_transform={other}"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class TransformerScale:
-    """Targets as a fitted transformer gives them, each by itself.
+    """Targets transformed by a fitted transformer, each by itself.
 
     Attributes
     ----------
@@ -141,7 +140,7 @@ class TransformerScale:
         return _transform(self.transformer, Y, name)
 
     def inverse_transform(self, Z: Array) -> Array:
-        """Targets (n, p) in their own units; beyond the ends of the inverse, the values at its ends."""
+        """Targets (n, p) in their units; values beyond the ends of the inverse are clipped."""
         return _invert(self.transformer, np.clip(Z, self.low, self.high))
 
     def moments(self, mean: Array, std: Array) -> tuple[Array, Array]:
@@ -152,13 +151,13 @@ class TransformerScale:
         return np.where(std > 0.0, centre, values[0]), np.where(std > 0.0, np.sqrt(square), 0.0)
 
     def covariance(self, mean: Array, covariance: Array) -> Array:
-        """Covariance (n, p, p) of targets whose covariance on the learned scale is given.
+        """Covariance (n, p, p) of targets that are normal on the learned scale.
 
         Notes
         -----
-        With a_j the coefficients of the inverse at mean + std x in normalised Hermite polynomials
-        of x, and R the correlations on the learned scale, Mehler's formula gives sum_j a_aj a_bj
-        R_ab^j over j = 1, 2, ... The coefficients come from the quadrature of `moments`, so the
+        Let a_j be the coefficients of the inverse at mean + std x in normalised Hermite polynomials
+        of x, and R the correlations on the learned scale. Mehler's formula gives sum_j a_aj a_bj
+        R_ab^j over j = 1, 2, ... The coefficients are those of the quadrature of `moments`, so the
         diagonal is its variance.
         """
         std = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))  # (n, p)
@@ -204,19 +203,19 @@ def check_target_transform(given: Any) -> None:
 
 
 def needs_rows(given: Any) -> bool:
-    """Whether a target transform must be fitted on rows before it can transform any."""
+    """Whether a target transform is a transformer that is not fitted yet."""
     return not (given is None or isinstance(given, str | Mapping) or is_fitted(given))
 
 
 def fit_target_scale(
     given: Any, Y: Array, weight: Array | None, names: Sequence[str], *, refit: bool = True
 ) -> TargetScale | None:
-    """The scale that a parameter ``target_transform`` asks for, fitted to some targets.
+    """The scale of a parameter ``target_transform``, fitted to some targets.
 
     Parameters
     ----------
     given : None, str, mapping or transformer
-        A transformer is cloned, and fitted with the weights of rows where it takes them.
+        A transformer is cloned, and fitted with the weights of rows if it accepts them.
     Y : ndarray of shape (n, p)
         NaN where a target is missing.
     weight : ndarray of shape (n,) or (n, p), or None
@@ -265,14 +264,14 @@ def fit_target_scale(
             f"itself. More targets than rows need no basis: they are handled exactly as they are"
         )
     with warnings.catch_warnings():
-        # scikit-learn warns of the NaN by which the end of an inverse is recognised.
+        # scikit-learn warns of NaN, which marks the end of an inverse.
         warnings.simplefilter("ignore")
         low, high = _inverse_ends(transformer, Z, Y if fitted_here else None)
     return TransformerScale(transformer, low, high)
 
 
 def _transform(transformer: Any, Y: Array, name: str) -> Array:
-    """Transformed targets, finite where a target was measured and NaN where it is missing."""
+    """Transformed targets, NaN where missing; an error if another value is not finite."""
     try:
         Z = np.asarray(transformer.transform(Y), dtype=np.float64)
     except ValueError as error:
@@ -306,47 +305,39 @@ def _invert(transformer: Any, Z: Array) -> Array:
 def _mixes(transformer: Any, Z: Array) -> bool:
     """Whether the inverse of some target depends on the columns of others.
 
-    Any two columns differ in a binary digit of their numbers. For every digit the columns that have
-    it are moved, and then those that have not; the others must not change.
+    Any two column numbers differ in a binary digit. For every digit, the columns with the digit 1
+    are changed, and then those with 0; the inverses of the other columns must not change.
     """
     number, before = np.arange(Z.shape[1]), _invert(transformer, Z)
     if before.shape != Z.shape:
         return True
     for digit in range(int(Z.shape[1] - 1).bit_length()):
-        for moved in ((number >> digit) % 2 == 1, (number >> digit) % 2 == 0):
-            after = _invert(transformer, np.where(moved, 0.9 * Z + 0.05, Z))
-            if not np.allclose(
-                after[:, ~moved], before[:, ~moved], rtol=1e-9, atol=0.0, equal_nan=True
-            ):
+        for changed in ((number >> digit) % 2 == 1, (number >> digit) % 2 == 0):
+            after = _invert(transformer, np.where(changed, 0.9 * Z + 0.05, Z))
+            others = after[:, ~changed], before[:, ~changed]
+            if not np.allclose(*others, rtol=1e-9, atol=0.0, equal_nan=True):
                 return True
     return False
 
 
 def _inverse_ends(transformer: Any, Z: Array, Y: Array | None) -> tuple[Array, Array]:
-    """Ends (p,) of the interval on which the inverse of each target is defined; infinite where it has none.
+    """Ends (p,) of the interval on which the inverse of each target is defined; infinite without an end.
 
-    Parameters
-    ----------
-    transformer : transformer
-        Its inverse is NaN where it is not defined, such as that of a power transform beyond its
-        end.
-    Z : ndarray of shape (n, p)
-        Transformed targets, NaN where missing.
-    Y : ndarray of shape (n, p) or None
-        The targets, where their range is that of the training rows.
+    Z (n, p) are transformed targets, NaN where missing, and Y the targets, or None if they are not
+    those that the transformer was fitted to.
 
     Notes
     -----
-    An inverse may have a pole at its end, such as that of a power transform of a skewed target. So
-    an inverse that ends is followed beyond the range of the target, if that is known, by no more
-    than that range. Found by bisection.
+    An inverse that is not defined everywhere, such as that of a power transform, is NaN beyond its
+    end, and may have a pole there. So such an inverse is used up to one range of the target beyond
+    that range, if Y is known. The ends are found by bisection.
     """
     highest = np.full(Z.shape[1], np.finfo(np.float64).max)
     lowest = -highest
     if Y is not None:
         low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
         lowest, highest = 2.0 * low - high, 2.0 * high - low
-    # A target without any measured value may start from zero.
+    # A target without any measured value starts from zero.
     known = np.where(np.isnan(Z).all(axis=0), 0.0, Z)
     start = np.nanmean(known, axis=0)
     step = _FAR * np.maximum(np.nanmax(np.abs(known - start), axis=0), 1.0)
@@ -366,11 +357,11 @@ def _inverse_ends(transformer: Any, Z: Array, Y: Array | None) -> tuple[Array, A
 
 
 def _refused(transformer: Any, Y: Array, name: str, error: Exception | None) -> ValueError:
-    """Why a transformer cannot take some targets."""
+    """The error of a transformer that does not accept some targets."""
     what = f"target_transform={type(transformer).__name__}"
     if np.isnan(Y).any():
         return ValueError(
-            f"{what} cannot take {name} with missing targets (NaN); use a transformer of each target by "
+            f"{what} does not accept {name} with missing targets (NaN); use a transformer of each target by "
             f"itself that keeps them, such as PowerTransformer, or fill them in"
         )
     return ValueError(f"{what} refuses {name}: {error}")

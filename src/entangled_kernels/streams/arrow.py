@@ -20,8 +20,7 @@ __all__ = [
     "unreadable",
 ]
 
-
-# What is said to be held by a name that several columns have.
+# The kind of a name that several columns have.
 SEVERAL = "several columns"
 
 
@@ -39,10 +38,10 @@ def open_table(
 
 
 def unreadable(path: str, row: int, error: Exception) -> BatchError:
-    """The error for a file that cannot be read after so many rows, counted from 1 below the header."""
+    """The error for a file that cannot be read after the first ``row`` rows."""
     # Arrow counts the header as row 1.
-    said = re.sub(r"\bRow #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
-    return BatchError(f"{path}, from row {row + 1} on: cannot be read: {said}")
+    message = re.sub(r"\bRow #(\d+)", lambda match: f"row {int(match[1]) - 1}", str(error))
+    return BatchError(f"{path}, from row {row + 1} on: cannot be read: {message}")
 
 
 class _ParquetFile:
@@ -91,7 +90,7 @@ class _ArrowFile:
 
 
 class _TextFile:
-    """A CSV or TSV file, in which only reading would tell the number of rows."""
+    """A CSV or TSV file, whose number of rows is not known before it is read."""
 
     n_rows = None
 
@@ -104,13 +103,12 @@ class _TextFile:
         )
 
     def tables(self, columns: list[str], row: int, batch_rows: int) -> Iterator[Any]:
-        """Tables of some rows each, from the given row on; those before it are read and left."""
+        """Tables of some rows each, from the given row on; the rows before it are read and dropped."""
         pa = need_arrow()
         types = {}
         for name in columns:
             field = self.in_file.field(self.schema.get_field_index(name))
-            # Columns of numbers are floats from the start, since whole numbers may be followed by
-            # others.
+            # Columns of numbers are floats from the start, since fractions may follow whole numbers.
             number = pa.bool_() if pa.types.is_boolean(field.type) else pa.float64()
             types[field.name] = pa.string() if name in self.text else number
         with self._reader(column_types=types, include_columns=list(types)) as reader:
@@ -124,7 +122,7 @@ class _TextFile:
 
 
 def bytes_per_row(path: str) -> float:
-    """Mean length of the first lines of a CSV file; 0 where it is compressed, and cannot be told."""
+    """Mean length of the first lines of a CSV file; 0 if it is compressed."""
     if path.endswith(".gz"):
         return 0.0
     with open(path, "rb") as file:
@@ -160,9 +158,9 @@ def cut_tables(tables: Iterable[Any], height: int) -> Iterator[Any]:
 
 
 def column_kinds(schema: Any) -> dict[str, str]:
-    """What each column holds, number or text or the name of another type, or that several have its name."""
+    """The kind of each column: number, text, the name of another type, or `SEVERAL`."""
     types = need_arrow().types
-    # A CSV column without any value has no type yet; it is read as numbers, all missing.
+    # A CSV column without any value has no type; it is read as missing numbers.
     numbers = (
         types.is_integer,
         types.is_floating,

@@ -287,9 +287,9 @@ def _read_position(
             f"name another file, or remove it"
         )
     try:
-        stored = dict(saved.facts["position"])
-        digests, source = stored.pop("digests"), stored.pop("source")
-        position = Position(**stored)
+        stored = saved.facts["position"]
+        digests, source = stored["digests"], stored["source"]
+        position = Position(stored["done"], stored["n_rows"], None, stored["checksum"])
         numbers = [position.done, position.n_rows, position.checksum]
         texts = [*digests, *digests.values()]
         if source is not None:

@@ -1,4 +1,4 @@
-"""Checkpoints of a pass over rows: moments, the place in the stream, and plain facts in one sealed file."""
+"""Checkpoints of a pass over rows: moments, the position in the stream, and facts in one sealed file."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Moments of the rows seen so far, and where the pass stands.
+    """Moments of the rows seen so far, and the position of the pass.
 
     Attributes
     ----------
     parts : list of Moments
         One, or one for every fold.
     facts : dict
-        Anything that JSON can hold: the place in the stream, names of columns, what the fit is of.
+        Anything that JSON can hold: the position, and what must not change before the pass
+        continues.
     arrays : dict of ndarray
         Further numbers.
     sample : RowSample or None
-        Of the rows.
+        A sample of the rows.
     """
 
     parts: list[Moments]
@@ -46,12 +47,12 @@ class Checkpoint:
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint whole or not at all; a previous one stays until the new one is on the disk."""
+    """Write a checkpoint; a previous one is replaced once the new one is complete on the disk."""
     arrays = {f"array_{name}": values for name, values in checkpoint.arrays.items()}
     counts, groups = list[dict[str, Any]](), list[Any]()
     for part in checkpoint.parts:
-        pieces = [part] if part.complete else [part.rows, *(own for _, own in part.groups)]
-        groups.append(None if part.complete else [places.tolist() for places, _ in part.groups])
+        pieces = [part] if part.complete else [part.rows, *(group for _, group in part.groups)]
+        groups.append(None if part.complete else [targets.tolist() for targets, _ in part.groups])
         for piece in pieces:
             arrays |= {f"mean_{len(counts)}": piece.mean, f"scatter_{len(counts)}": piece.scatter}
             counts.append(
@@ -70,7 +71,7 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read a checkpoint; nothing in the file is run, and nothing in it is trusted.
+    """Read a checkpoint; nothing in the file is run, and everything in it is checked.
 
     Raises
     ------
@@ -84,14 +85,14 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         if not isinstance(facts, dict):
             raise TypeError("facts must be a JSON object")
         pieces = [
-            _read_moments(arrays.pop(f"mean_{number}"), arrays.pop(f"scatter_{number}"), **own)
-            for number, own in enumerate(counts)
+            _read_moments(arrays.pop(f"mean_{number}"), arrays.pop(f"scatter_{number}"), **count)
+            for number, count in enumerate(counts)
         ]
         parts = [_read_part(groups, pieces) for groups in header["groups"]]
         if pieces:
             raise ValueError("there are more moments than parts")
         sample = _read_sample(arrays)
-    # Whatever a crafted file leads to, it is refused.
+    # A crafted file may cause any error.
     except Exception as error:
         raise CheckpointError(
             f"{path} is not a checkpoint of a fit ({type(error).__name__}: {error}); remove it"
@@ -110,7 +111,7 @@ def _read_arrays(payload: bytes) -> dict[str, Array]:
     with np.load(io.BytesIO(payload), allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
     for name, array in arrays.items():
-        # Targets of a sample may be blank.
+        # Targets of a sample may be missing.
         numbers = array[~np.isnan(array)] if name == "sample_Y" else array
         if array.dtype != np.float64 or not np.isfinite(numbers).all():
             raise ValueError(f"{name} must hold finite numbers of type float64")
@@ -138,34 +139,37 @@ def _read_moments(
 
 
 def _read_part(groups: Any, pieces: list[Moments]) -> Moments:
-    """The moments of a part, of the next pieces, which are taken off the list."""
+    """The moments of a part, made of the first pieces, which are removed from the list."""
     rows = pieces.pop(0)
     if groups is None:
         if rows.n_outputs == 0:
             raise ValueError("moments must be of at least one target")
         return rows
-    places = [np.array(own, dtype=np.intp) for own in groups]
-    found = [(own, pieces.pop(0)) for own in places]
-    order = np.sort(np.concatenate(places))
-    whole = rows.n_outputs == 0 and np.array_equal(order, np.arange(len(order)))
-    fitting = all(
-        len(own) == moments.n_outputs and moments.n_features == rows.n_features
-        for own, moments in found
-    )
-    if not (whole and fitting and all((np.diff(own) > 0).all() for own in places)):
+    found = [(np.array(targets, dtype=np.intp), pieces.pop(0)) for targets in groups]
+    order = np.sort(np.concatenate([targets for targets, _ in found]))
+    if not (
+        rows.n_outputs == 0
+        and np.array_equal(order, np.arange(len(order)))
+        and all(
+            len(targets) == moments.n_outputs
+            and moments.n_features == rows.n_features
+            and (np.diff(targets) > 0).all()
+            for targets, moments in found
+        )
+    ):
         raise ValueError("groups of targets do not fit their moments")
     return Moments.from_groups(rows, found)
 
 
 def _pack_sample(sample: RowSample) -> dict[str, Array]:
-    """A sample as numbers; keys of 64 bits are two numbers each, so that none is rounded."""
+    """A sample as floats; a key of 64 bits is stored as two of them, so that it is not rounded."""
     high, low = (sample.key >> np.uint64(32)), sample.key & np.uint64(2**32 - 1)
     rest = np.column_stack([sample.weight, sample.part, high, low]).astype(np.float64)
     return {"sample_Phi": sample.Phi, "sample_Y": sample.Y, "sample_rest": rest}
 
 
 def _read_sample(arrays: dict[str, Array]) -> RowSample | None:
-    """The sample among the arrays, taken out of them, if there is one."""
+    """The sample in the arrays, which are removed, None if there is none."""
     if "sample_rest" not in arrays:
         return None
     Phi, Y, rest = (arrays.pop(f"sample_{name}") for name in ("Phi", "Y", "rest"))

@@ -25,11 +25,10 @@ from .batch import Batch, BatchError, Source
 
 __all__ = ["BatchReader", "find_files", "read_batches", "table_columns"]
 
-# Kinds that can be read in pieces.
+# Kinds of files that can be read in batches.
 _BATCHED = set(KINDS.values()) - {"npz"}
 _ENDINGS = ", ".join(ending for ending, kind in KINDS.items() if kind in _BATCHED)
-# A number takes 8 bytes in the file's columns, 8 in the table made of them, and as many while it is
-# made.
+# A number takes 8 bytes in the file's columns, 8 in the data frame, and 16 while this is made.
 _BYTES_PER_NUMBER = 32
 _FEWEST_ROWS, _MOST_ROWS = 256, 65_536
 
@@ -53,37 +52,35 @@ def read_batches(
     path : path, folder, glob pattern, or list of these
         Files are read in the order of their names, folders with everything below them.
     inputs : list of str, optional
-        Columns of X. All that are neither targets nor weight nor groups when not given.
+        Columns of X; by default all that are neither targets nor weight nor groups.
     targets : list of str
-        Columns of y; none where only X is wanted.
+        Columns of y; empty for X alone.
     weight : str, optional
         Column of sample weights.
     batch_rows : int, optional
         Rows in a batch. A batch never spans two files, so the last one of a file may be shorter.
     max_memory : float, default=2**28
-        Bytes that one batch may take while it is made; ``batch_rows`` follows from it when it is
-        not given.
+        Bytes that one batch may take while it is made, which gives the default of ``batch_rows``.
     text_format : TextFormat, optional
-        How CSV and TSV files are written, where they do not show it themselves.
+        Separators and decimal signs of CSV and TSV files, if they cannot be detected.
     drop_blank_inputs : bool, default=False
         Whether rows with a missing input are left out of their batch.
     groups : str, optional
-        Column of numbers or text that tells which rows belong together.
+        Column with the group of each row, numbers or text.
 
     Returns
     -------
     BatchReader
-        An iterable of `Batch`, which may be iterated again. X and y are pandas data frames, so that
-        names of columns are known and checked.
+        An iterable of `Batch`, which may be iterated again. X and y are pandas data frames.
 
     Notes
     -----
-    Only the named columns are read. Memory is one batch, and what the format needs: for Parquet the
-    compressed pages of a row group are read in small pieces. CSV columns are numbers where the
-    first rows of the first file are.
+    Only the named columns are read. Memory is that of one batch, and of compressed pages for
+    Parquet, which are read in small pieces. A CSV column holds numbers if the first rows of the
+    first file do.
 
-    Every file is held to the columns and kinds of the first: an error names the file and its rows.
-    Batches before it have been given out by then.
+    Every file must have the columns and kinds of the first. An error names the file and its rows,
+    after the batches before it.
 
     Examples
     --------
@@ -135,9 +132,9 @@ def table_columns(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     text_format: TextFormat | None = None,
 ) -> dict[str, str]:
-    """Columns of the first file by name, and what they hold: ``"number"``, ``"text"`` or another type.
+    """Kinds of the columns of the first file by name: ``"number"``, ``"text"`` or another type.
 
-    It is ``"several columns"`` where more than one have the name.
+    The kind is ``"several columns"`` if more than one column has the name.
     """
     need_arrow()
     return column_kinds(open_table(find_files(path)[0], text_format=text_format).schema)
@@ -174,7 +171,7 @@ class BatchReader:
         return self.after(None)
 
     def after(self, source: Source | None) -> Iterator[Batch]:
-        """Batches after the one that came from ``source``, as an uninterrupted pass would give them."""
+        """Batches after the one from ``source``, as in a pass without an interruption."""
         files = self.files
         if source is not None:
             if source.file not in files:
@@ -188,15 +185,15 @@ class BatchReader:
             )
 
     def layout(self) -> dict[str, Any]:
-        """How rows are cut and columns chosen, which must not change where a pass is to go on."""
+        """The size of batches and the columns, which must not change before a pass continues."""
         return {name: value for name, value in asdict(self).items() if name != "files"}
 
     def files_before(self, source: Source) -> tuple[str, ...]:
-        """Files that had been read whole when the batch from ``source`` was read."""
+        """Files that had been read completely when the batch from ``source`` was read."""
         return self.files[: self.files.index(source.file)]
 
     def until(self, source: Source) -> Iterator[Batch]:
-        """Batches of the file of ``source``, up to the one that came from there."""
+        """Batches of the file of ``source``, up to the one from ``source``."""
         for batch in self._batches_of(source.file, 0):
             if batch.source is None or batch.source.start >= source.stop:
                 return
@@ -208,7 +205,7 @@ class BatchReader:
         return sum(os.path.getsize(file) for file in self.files)
 
     def bytes_until(self, source: Source) -> int:
-        """About how many bytes of the files have been read with the batch that came from ``source``."""
+        """About how many bytes of the files have been read after the batch from ``source``."""
         size = os.path.getsize(source.file)
         n_rows = open_table(source.file, text_format=self.text_format).n_rows
         share = 1.0 if not n_rows else source.stop / n_rows
@@ -218,7 +215,7 @@ class BatchReader:
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows of all files, or None where only reading would tell (CSV, rows left out)."""
+        """Number of rows of all files, None if unknown before reading (CSV, rows left out)."""
         if self.drop_blank_inputs:
             return None
         counts = [open_table(file, text_format=self.text_format).n_rows for file in self.files]
@@ -252,7 +249,7 @@ class BatchReader:
         if self.drop_blank_inputs:
             whole = X.notna().all(axis=1).to_numpy()
             X, y, weight, groups = (
-                None if own is None else own[whole] for own in (X, y, weight, groups)
+                None if values is None else values[whole] for values in (X, y, weight, groups)
             )
         return Batch(X, y, weight, source, groups)
 
@@ -262,7 +259,7 @@ class BatchReader:
         if all(self.kinds[name] == "number" for name in names):
             return pd.DataFrame(self._numbers(table, names), columns=list(names), copy=False)
         frame = table.select(list(names)).to_pandas()
-        # Before pandas 3 a missing text is None, which scikit-learn takes for a value.
+        # Before pandas 3 a missing text is None, which scikit-learn treats as a value.
         return frame.where(frame.notna(), np.nan)
 
     def _numbers(self, table: Any, names: Sequence[str]) -> Any:
@@ -273,12 +270,12 @@ class BatchReader:
         numbers = np.empty(
             (table.num_rows, len(columns)), dtype=np.float32 if single else float, order="F"
         )
-        for place, column in enumerate(columns):
+        for number, column in enumerate(columns):
             if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
                 column = column.cast(
                     pa.float64() if pa.types.is_decimal(column.type) else pa.int8()
                 )
-            numbers[:, place] = column.to_numpy()
+            numbers[:, number] = column.to_numpy()
         return numbers
 
 
@@ -309,7 +306,7 @@ def find_files(path: Any) -> list[str]:
     """Files of a path, folder, pattern or list of these, each once, in the order of their names."""
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     found: dict[str, None] = {}
-    for name in [str(os.fspath(one)) for one in paths]:
+    for name in [str(os.fspath(each)) for each in paths]:
         if os.path.isdir(name):
             inside = sorted(str(file) for file in Path(name).rglob("*") if _is_table(file, name))
             if not inside:
@@ -330,6 +327,6 @@ def find_files(path: Any) -> list[str]:
 
 
 def _is_table(file: Path, folder: str) -> bool:
-    """Whether to read a file of a folder; what begins with a dot or an underscore is not data."""
+    """Whether a file of a folder is a table; names that begin with a dot or an underscore are not."""
     hidden = any(part[0] in "._" for part in file.relative_to(folder).parts)
     return file.is_file() and not hidden and file_kind(file) in _BATCHED
