@@ -149,7 +149,7 @@ def test_only_moments_travel(rows, monkeypatch):
         dask.callbacks.Callback(posttask=lambda key, result, *_: seen.append((str(key), result))),
     ):
         model.fit(da.from_array(X, chunks=(100, 4)), da.from_array(Y, chunks=(100, 2)))
-    added = [result for key, result in seen if key.startswith(("_take_named", "merged"))]
+    added = [result for key, result in seen if key.startswith(("_make_named", "merged"))]
     assert len(added) == 6
     assert all(part.scatter.shape == (6, 6) for stream in added for part in stream.parts.values())
     assert not any(stream.waiting for stream in added)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -84,26 +84,6 @@ def test_against_the_dense_definition(
     Z = rng.normal(size=(6, m))
     expected = dense.ridge_predict(Phi, Y, used, 0.8, Z, weight, fit_intercept)
     np.testing.assert_allclose(model.predict(Z), expected, rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize("prediction", PREDICTIONS)
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("alpha", [1e-3, 1.0, 100.0])
-def test_full_shrinkage_is_ridge(make_rows, rng, prediction, solver, fit_intercept, alpha):
-    Phi, Y = make_rows(30, 5, 3)
-    weight = rng.uniform(0.5, 2, size=30)
-    settings = {"alpha": alpha, "fit_intercept": fit_intercept}
-    ours = EntangledKernelRidge(
-        shrinkage=1, solver=solver, prediction=prediction, **settings, solver_params={"max_iter": 5}
-    )
-    peer = Ridge(solver="cholesky", **settings)
-    for sample_weight in (None, weight):
-        ours.fit(Phi, Y, sample_weight)
-        peer.fit(Phi, Y, sample_weight)
-        np.testing.assert_allclose(ours.predict(Phi), peer.predict(Phi), atol=1e-8)
-        np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-8)
-        np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-8)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -193,23 +173,6 @@ def test_rotations_do_not_matter(make_rows, rng, prediction, solver):
     np.testing.assert_allclose(turned, plain @ turn_y, atol=1e-8)
 
 
-@pytest.mark.parametrize("shape", [(8, 500, 3), (8, 4, 700), (9, 300, 400)])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_wide_tables(make_rows, shape, fit_intercept):
-    """More columns than rows: full shrinkage is still Ridge, and predictions are of all outputs."""
-    Phi, Y = make_rows(*shape)
-    for prediction in PREDICTIONS:
-        model = EntangledKernelRidge(
-            shrinkage=1, prediction=prediction, fit_intercept=fit_intercept
-        )
-        peer = Ridge(fit_intercept=fit_intercept).fit(Phi, Y)
-        np.testing.assert_allclose(model.fit(Phi, Y).predict(Phi), peer.predict(Phi), atol=1e-8)
-        learned = model.set_params(shrinkage=0.2).fit(Phi, Y)
-        assert learned.predict(Phi).shape == (shape[0], shape[2])
-        assert 0 < learned.alignment_ <= 1
-        assert learned.full_rank_ <= (shape[0] + 1) ** 2
-
-
 def test_fitted_shapes(make_rows):
     Phi, Y = make_rows(20, 4, 3)
     model = EntangledKernelRidge(solver="ascent", rank=5, solver_params={"max_iter": 10}).fit(
@@ -282,18 +245,6 @@ def test_float32_input(make_rows):
     )
     np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-4, atol=1e-5)
     assert single.predict(Phi.astype(np.float32)).dtype == np.float64
-
-
-@pytest.mark.parametrize("feature_map", [Nystroem(n_components=15), RBFSampler(n_components=30)])
-def test_any_transformer(make_rows, feature_map):
-    X, Y = make_rows(40, 3, 2)
-    model = EntangledKernelRidge(
-        make_pipeline(StandardScaler(), feature_map.set_params(random_state=0))
-    )
-    model.fit(X, Y)
-    assert model.feature_map_ is not model.feature_map
-    Phi = model.feature_map_.transform(X)
-    np.testing.assert_allclose(model.predict(X), Phi @ model.coef_.T + model.intercept_, atol=1e-12)
 
 
 def test_in_scikit_learn_tools(make_rows):

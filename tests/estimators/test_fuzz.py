@@ -48,16 +48,6 @@ def test_splits_that_are_none_are_refused(cv, rng):
         EntangledKernelRidgeCV(None, cv=cv).fit(X, Y)
 
 
-def test_splits_are_of_the_whole_table_where_rows_are_left_out(rng):
-    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
-    Y[3] = np.nan
-    halves = [np.arange(12) % 2 == 0, np.arange(12) % 2 == 1]
-    masks = EntangledKernelRidgeCV(None, cv=[halves, halves[::-1]]).fit(X, Y)
-    numbers = [tuple(np.flatnonzero(half) for half in halves) for halves in (halves, halves[::-1])]
-    listed = EntangledKernelRidgeCV(None, cv=numbers).fit(X, Y)
-    np.testing.assert_array_equal(masks.predict(X), listed.predict(X))
-
-
 @pytest.mark.parametrize("value", [1e-300, 1e300])
 def test_penalties_that_cannot_be_squared_are_refused(value, rng):
     X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))

@@ -8,8 +8,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
-from sklearn.metrics import r2_score
-from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import (
@@ -187,31 +185,6 @@ def test_what_is_refused(holes, name):
     if hasattr(ESTIMATORS[name], "partial_fit"):
         with pytest.raises(ValueError, match=r"only missing values .* in column 'lead'"):
             clone(ESTIMATORS[name]).partial_fit(X, never).solve()
-
-
-@pytest.mark.parametrize("name", ["plain", *LEARNERS])
-def test_score_counts_measured_values(holes, name):
-    X, Y, spoilt = holes
-    model = clone(ESTIMATORS[name]).fit(X, spoilt)
-    assert model.score(X, Y) == pytest.approx(r2_score(Y, model.predict(X)))
-    errors = (spoilt - model.predict(X)) ** 2
-    spread = (spoilt - np.nanmean(spoilt, axis=0)) ** 2
-    expected = np.mean(1.0 - np.nansum(errors, axis=0) / np.nansum(spread, axis=0))
-    assert model.score(X, spoilt) == pytest.approx(expected)
-
-
-def test_splits_that_a_user_gives(holes):
-    """They are of the rows that have a target."""
-    X, _, Y = holes
-    splits = list(KFold(4).split(X))
-    left = EntangledKernelRidgeCV(None, cv=splits, **SMALL).fit(X, Y)
-    right = EntangledKernelRidgeCV(None, cv=KFold(4), **SMALL).fit(X, Y)
-    np.testing.assert_array_equal(left.predict(X), right.predict(X))
-    # Places are those of the table as it was given.
-    more, targets = np.vstack([np.zeros((2, 4)), X]), np.vstack([np.full((2, 3), np.nan), Y])
-    shifted = [(np.append(train + 2, 0), np.append(test + 2, 1)) for train, test in splits]
-    again = EntangledKernelRidgeCV(None, cv=shifted, **SMALL).fit(more, targets)
-    np.testing.assert_array_equal(again.predict(X), left.predict(X))
 
 
 def test_missing_targets_are_worth_less_than_measurements_and_more_than_nothing():

@@ -58,14 +58,6 @@ def test_first_predict_from_several_threads(make_rows, model, feature_map, metho
         np.testing.assert_array_equal(own.predict(X), expected)
 
 
-def test_threads_share_one_model(make_rows):
-    X, Y = make_rows(60, 3, 2)
-    model = stream(EntangledKernelRidge(MAP), X, Y, "partial_fit")
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        models = list(pool.map(lambda _: model.solve().model_, range(N_THREADS)))
-    assert all(one is models[0] for one in models)
-
-
 def test_an_error_of_the_solve_reaches_every_thread_and_leaves_no_lock(make_rows):
     X, Y = make_rows(60, 3, 2)
     model = stream(EntangledKernelRidge(rank=50), X, Y, "partial_fit")

@@ -90,13 +90,6 @@ def test_keys_of_a_sample_depend_on_the_row_alone(rng):
     assert folds.min() > 180
 
 
-def test_keys_of_other_tables(rng):
-    frame = pd.DataFrame({"a": rng.normal(size=50), "b": list("uvwxy") * 10})
-    keys = sampling_keys(frame, np.ones((50, 1)))
-    assert len(np.unique(keys)) == 50
-    assert len(np.unique(sampling_keys(["one", "two", "one"], np.ones((3, 1))))) == 2
-
-
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=30), st.integers(2, 7))
 def test_a_group_has_one_fold_wherever_it_comes(values, n_folds):
     groups = np.array(values)

@@ -131,26 +131,6 @@ def test_rows_wait_as_copies_until_there_is_a_map(waiting, rows):
     assert waiting.n_rows == sum(part.n_samples for part in waiting.parts.values()) == 30
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_the_batch_that_spoils_the_map_is_left_out_and_named(waiting, number):
-    spoil(waiting, number)
-    message = rf"rows {10 * number + 1} to {10 * number + 10}: .* left out: no missing values"
-    with pytest.raises(ValueError, match=message):
-        waiting.finish_waiting(scaler)
-    assert waiting.n_rows == 20
-    assert waiting.parts == {}
-    waiting.finish_waiting(scaler)
-    assert sum(part.n_samples for part in waiting.parts.values()) == 20
-
-
-def test_new_rows_are_refused_by_their_error_alone(waiting, rows):
-    newest = rows.select(slice(30, 40))
-    newest.X[0, 0] = np.nan
-    with pytest.raises(ValueError, match=r"^no missing values, please$"):
-        waiting.finish_waiting(scaler, newest)
-    assert waiting.n_rows == 30
-
-
 def test_if_several_batches_spoil_the_map_none_is_left_out(waiting, rows):
     for number in (0, 1):
         spoil(waiting, number)

@@ -156,10 +156,10 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Predictions in one dimension if y had one, in the container that was chosen."""
         check_overflow(values)
         kind = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
-        found = values[:, 0] if self._one_dimensional else values
+        predicted = values[:, 0] if self._one_dimensional else values
         if kind == "default":
-            return found
-        return to_container(kind, found, self._output_names(values.shape[1]), X)
+            return predicted
+        return to_container(kind, predicted, self._output_names(values.shape[1]), X)
 
     def _container(self) -> str:
         return str(getattr(self, "_sklearn_output_config", {}).get("predict", "default"))

@@ -877,9 +877,9 @@ class EntangledRegressor(MultiTargetRegressor):
             if not hasattr(X, "map_blocks") and len(shape) < 2:
                 meta = to_container("pandas", np.empty((0, *shape)), self._output_names(p), None)
             predict = partial(_predict_partition, option=option)
-            found = map_partitions(predict, slim, X, shape, meta)
+            lazy_values = map_partitions(predict, slim, X, shape, meta)
             as_array = meta is not None and self._container() != "pandas"
-            return found.to_dask_array() if as_array else found
+            return lazy_values.to_dask_array() if as_array else lazy_values
 
         mean = lazy(1)
         if return_cov:

@@ -307,8 +307,8 @@ def _fit_softmax(values: Array, truth: Array, weight: Array) -> tuple[Array, Arr
         return value, np.concatenate([[towards], error.sum(axis=0)])
 
     start = np.zeros(K + 1)
-    found = minimize(
+    optimum = minimize(
         loss, start, jac=True, method="L-BFGS-B", bounds=[(-8.0, 8.0)] + [(-30.0, 30.0)] * K
     )
-    offset = found.x[1:] - found.x[1:].mean()
-    return np.exp(found.x[:1]), offset
+    offset = optimum.x[1:] - optimum.x[1:].mean()
+    return np.exp(optimum.x[:1]), offset

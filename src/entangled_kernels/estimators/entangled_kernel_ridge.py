@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, NamedTuple, Self
 
@@ -41,6 +41,7 @@ from ..parameters import (
     check_range,
     check_rank,
     check_rank_fits,
+    check_settings,
     is_dask,
     naming_columns,
     validate_rows,
@@ -502,13 +503,7 @@ def check_solver_params(params: Any) -> SolverParams:
     """Settings of the iterative solvers from the parameter ``solver_params``, a mapping or None."""
     if params is None:
         return SolverParams()
-    if not isinstance(params, Mapping):
-        raise TypeError(f"solver_params must be a dict or None, got {type(params).__name__}")
-    unknown = sorted(map(str, set(params) - set(SolverParams._fields)))
-    if unknown:
-        known = ", ".join(SolverParams._fields)
-        raise ValueError(f"solver_params has unknown keys {unknown}; it may hold {known}")
-    values = SolverParams(**params)
+    values = SolverParams(**check_settings("solver_params", params, SolverParams()._asdict()))
     check_choice("solver_params['init']", values.init, ("identity", "random"))
     check_integer("solver_params['max_iter']", values.max_iter, low=1)
     check_penalty("solver_params['tol']", values.tol, zero_allowed=True)

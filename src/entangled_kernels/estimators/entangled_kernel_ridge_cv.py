@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
@@ -33,6 +33,7 @@ from ..parameters import (
     check_integer,
     check_numeric_columns,
     check_penalty,
+    check_settings,
     check_share,
     is_dask,
     validate_rows,
@@ -512,14 +513,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         fit, maps = candidate.fit, self._feature_maps(streamed=False)
         if fit.stop_reason == "stalled":
             warn_of_stall(fit)
-        if len(maps) == 1:
-            feature_map = maps[0]
-        elif candidate.map_key is not None:
-            feature_map = maps[candidate.map_key]
-        elif candidate.feature_map is not None:
-            feature_map = clone(candidate.feature_map)
-        else:
-            feature_map = None
+        key = 0 if len(maps) == 1 else candidate.map_key
+        feature_map = clone(candidate.feature_map, safe=False) if key is None else maps[key]
         model = FittedModel(
             feature_map=candidate.feature_map,
             linear=fit.linear,
@@ -541,24 +536,23 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     def _parameters(self, settings: FitSettings) -> dict[str, Any]:
         """Parameters of `EntangledKernelRidge` with these settings."""
-        parameters: dict[str, Any] = {"alpha": settings.alpha}
-        for name in GRID:
-            parameters[name] = getattr(settings, name)
-        solver = self._solver_params()._replace(max_iter=settings.max_iter)
-        changed = dict(solver._asdict())
-        for name, default in SolverParams()._asdict().items():
-            if changed[name] == default:
-                del changed[name]
+        parameters = {name: getattr(settings, name) for name in ("alpha", *GRID)}
+        solver, defaults = self._grid()[1]._replace(max_iter=settings.max_iter), SolverParams()
+        changed = {
+            name: value
+            for name, value in solver._asdict().items()
+            if value != getattr(defaults, name)
+        }
         return parameters | {"solver_params": changed} if changed else parameters
 
     def _search_settings(self) -> SearchSettings:
-        params = self._solver_params()
+        grid, params = self._grid()
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         start = FitSettings(
             init=params.init, max_iter=params.max_iter, tol=params.tol, seed=int(seed)
         )
         return SearchSettings(
-            kernels=grid_settings(self._grid(), start),
+            kernels=grid_settings(grid, start),
             alphas=None if self.alphas is None else np.asarray(self.alphas, dtype=np.float64),
             scoring=self.scoring,
             selection=self.selection,
@@ -566,33 +560,21 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             n_jobs=self.n_jobs,
         )
 
-    def _grid(self) -> dict[str, Any]:
-        """Values to try of every parameter of a kernel."""
-        if self.param_grid is None:
-            return dict(GRID)
-        if not isinstance(self.param_grid, Mapping):
-            raise TypeError(
-                f"param_grid must be a dict or None, got {type(self.param_grid).__name__}"
-            )
-        unknown = sorted(map(str, set(self.param_grid) - {*GRID, "solver_params"}))
-        if unknown:
-            raise ValueError(
-                f"param_grid has unknown keys {unknown}; it may hold {', '.join(GRID)}"
-            )
+    def _grid(self) -> tuple[dict[str, list[Any]], SolverParams]:
+        """Values to try of every parameter of a kernel, and the settings of iterative solvers."""
         defaults = EntangledKernelRidge().get_params(deep=False)
-        return {
-            name: check_grid(f"param_grid[{name!r}]", self.param_grid.get(name, [defaults[name]]))
-            for name in GRID
-        }
-
-    def _solver_params(self) -> SolverParams:
-        given = (self.param_grid or {}).get("solver_params", [None])
-        if isinstance(given, Mapping) or len(given) != 1:
+        defaults = {name: [defaults[name]] for name in (*GRID, "solver_params")}
+        grid = check_settings("param_grid", self.param_grid, defaults)
+        if self.param_grid is None:
+            grid |= GRID
+        grid = {name: check_grid(f"param_grid[{name!r}]", values) for name, values in grid.items()}
+        params = grid.pop("solver_params")
+        if len(params) != 1:
             raise ValueError(
                 "param_grid['solver_params'] must be a list of one dict; numbers of steps of an "
                 "ascent are candidates by themselves"
             )
-        return check_solver_params(given[0])
+        return grid, check_solver_params(params[0])
 
     # Feature maps.
 
@@ -724,13 +706,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         for name, choices in (("scoring", SCORINGS), ("selection", SELECTIONS)):
             check_choice(name, getattr(self, name), choices)
         check_integer("verbose", self.verbose, low=0)
-        for name, values in self._grid().items():
+        for name, values in self._grid()[0].items():
             for value in values:
                 try:
                     EntangledKernelRidge(**{name: value})._check_parameters()
                 except (TypeError, ValueError) as error:
                     raise type(error)(f"param_grid: {error}") from error
-        self._solver_params()
         for value in [] if self.alphas is None else check_grid("alphas", self.alphas):
             check_penalty("alphas", value)
         self._feature_maps()

@@ -72,9 +72,9 @@ class Explanation:
     Examples
     --------
     >>> import numpy as np
-    >>> found = Explanation(["a", "b"], ["y"], np.array([[0.1], [-2.0]]), np.array([[0.1], [2.0]]),
+    >>> explanation = Explanation(["a", "b"], ["y"], np.array([[0.1], [-2.0]]), np.array([[0.1], [2.0]]),
     ...                     np.array([[0.2], [0.2]]), np.array([0.05, 0.05]), np.array([4.0]), "gradient")
-    >>> found.importance, found.order.tolist(), found.beyond_noise[:, 0]
+    >>> explanation.importance, explanation.order.tolist(), explanation.beyond_noise[:, 0]
     (array([0.025, 0.5  ]), [1, 0], array([False,  True]))
     """
 
@@ -196,7 +196,7 @@ def explain_model(
 
     mixtures = _find_mixtures(calibration, given, (n, p))
     effect, size = (
-        found[0] for found in effects(model.feature_map, model.linear.coef[None])
+        values[0] for values in effects(model.feature_map, model.linear.coef[None])
     )  # (d, p)
     deviation = np.sqrt(np.maximum(model.target_variance, 0.0))
     noise, importance_noise = np.full(size.shape, np.nan), np.full(len(unit), np.nan)
@@ -407,7 +407,7 @@ def _find_mixtures(
     n, p = shape
     if given is None or calibration is None:
         return [Mixture(np.arange(n), np.eye(p), np.zeros((p, p)))]
-    scale, found = calibration.deviation, []
+    scale, mixtures = calibration.deviation, []
     unit = np.where(scale > 0.0, scale, 1.0)
     for rows, known in group_patterns(np.isfinite(given)):
         measured, weights = np.flatnonzero(known), np.zeros((p, p))
@@ -419,8 +419,8 @@ def _find_mixtures(
             weights[:, measured] = (scale * answer / unit[measured, None]).T
         weights[measured] = 0.0
         from_mean = np.diag((~known).astype(np.float64)) - weights
-        found.append(Mixture(np.asarray(rows), from_mean, weights))
-    return found
+        mixtures.append(Mixture(np.asarray(rows), from_mean, weights))
+    return mixtures
 
 
 def measured_effects(
@@ -469,14 +469,14 @@ def noise_coefficients(
     """
     problem = fit.problem
     settings, root = replace(fit.settings, solver="closed-form"), np.sqrt(problem.scale)[:, None]
-    found = np.zeros((n_draws, problem.n_outputs, problem.n_features))
+    coefs = np.zeros((n_draws, problem.n_outputs, problem.n_features))
     # The first draws are for the longest axes, so that the order of the axes does not matter.
     order = np.argsort(np.argsort(-problem.scale, kind="stable"))
     for draw in range(n_draws):
         B = root * _draw_errors(len(root), fit, calibration, rng)[order]  # (m', p)
         if B.any():
-            found[draw] = fit_problem(_with_targets(problem, B), settings).linear.coef
-    return found
+            coefs[draw] = fit_problem(_with_targets(problem, B), settings).linear.coef
+    return coefs
 
 
 def noise_of_average(
@@ -507,17 +507,17 @@ def noise_of_average(
     ]
     n = len(features[0])
     draws = [_draw_errors(n, fit, calibration, rng) * np.sqrt(n / weight) for _ in range(n_draws)]
-    found = [np.zeros((n_draws, p, Phi.shape[1])) for Phi in features]
+    parts_coefs = [np.zeros((n_draws, p, Phi.shape[1])) for Phi in features]
     if not any(E.any() for E in draws):
-        return np.concatenate(found, axis=2)
-    for part, Phi, coefs in zip(parts, features, found, strict=True):
+        return np.concatenate(parts_coefs, axis=2)
+    for part, Phi, coefs in zip(parts, features, parts_coefs, strict=True):
         problem, _ = reduce_rows(Phi, draws[0], np.full(n, weight / n), centred=fit.problem.centred)
         Z = (Phi - problem.mean_phi) @ problem.features  # (n, m')
         settings = replace(part.settings, solver="closed-form")
         for draw, E in enumerate(draws):
             targets = _with_targets(problem, (weight / n) * Z.T @ E)
             coefs[draw] = part.share[:, None] * fit_problem(targets, settings).linear.coef
-    return np.concatenate(found, axis=2)
+    return np.concatenate(parts_coefs, axis=2)
 
 
 def _with_targets(problem: Problem, B: Array) -> Problem:

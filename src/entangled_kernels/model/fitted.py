@@ -158,11 +158,11 @@ class FittedModel:
         learned = given if self.scale is None else self.scale.transform(given, "given")
         lower, upper = np.empty(given.shape), np.empty(given.shape)
         for rows, Phi in self._feature_blocks(X, self.feature_map):
-            found = self.calibration.condition(self.learned_mean(Phi), learned[rows])
+            conditional = self.calibration.condition(self.learned_mean(Phi), learned[rows])
             width = self.calibration.half_widths(
-                coverage, np.isfinite(given[rows]), np.sqrt(found.variance), joint=joint
+                coverage, np.isfinite(given[rows]), np.sqrt(conditional.variance), joint=joint
             )
-            lower[rows], upper[rows] = found.mean - width, found.mean + width
+            lower[rows], upper[rows] = conditional.mean - width, conditional.mean + width
         if self.scale is not None:
             # The inverse of a scale may be decreasing.
             ends = self._in_target_units(lower, given), self._in_target_units(upper, given)
@@ -200,10 +200,10 @@ class FittedModel:
         """Held-out predictions of training rows with intervals, in units of the targets."""
         if self.measured is None:
             raise ValueError("no held-out rows were kept; fit the model again")
-        found = self.calibration.held_out(self.measured, coverage)
+        held_out = self.calibration.held_out(self.measured, coverage)
         if self.scale is None:
-            return found
-        measured, predicted, *ends = map(self.scale.inverse_transform, found)
+            return held_out
+        measured, predicted, *ends = map(self.scale.inverse_transform, held_out)
         return HeldOut(measured, predicted, *np.sort(ends, axis=0))
 
     def novelty(self, X: Any) -> Array:
@@ -246,8 +246,8 @@ class FittedModel:
                 spread = posterior.covariance(Phi) if covariance else posterior.variance(Phi)
             else:
                 known = np.full(mean.shape, np.nan) if given is None else given[rows]
-                found = self.calibration.condition(mean, known, with_covariance=covariance)
-                mean, spread = found.mean, found.covariance if covariance else found.variance
+                errors = self.calibration.condition(mean, known, with_covariance=covariance)
+                mean, spread = errors.mean, errors.covariance if covariance else errors.variance
             means.append(mean)
             spreads.append(spread if covariance else np.sqrt(spread))
         if len(means) == 1:

@@ -145,8 +145,8 @@ def _read_part(groups: Any, pieces: list[Moments]) -> Moments:
         if rows.n_outputs == 0:
             raise ValueError("moments must be of at least one target")
         return rows
-    found = [(np.array(targets, dtype=np.intp), pieces.pop(0)) for targets in groups]
-    order = np.sort(np.concatenate([targets for targets, _ in found]))
+    parts = [(np.array(targets, dtype=np.intp), pieces.pop(0)) for targets in groups]
+    order = np.sort(np.concatenate([targets for targets, _ in parts]))
     if not (
         rows.n_outputs == 0
         and np.array_equal(order, np.arange(len(order)))
@@ -154,11 +154,11 @@ def _read_part(groups: Any, pieces: list[Moments]) -> Moments:
             len(targets) == moments.n_outputs
             and moments.n_features == rows.n_features
             and (np.diff(targets) > 0).all()
-            for targets, moments in found
+            for targets, moments in parts
         )
     ):
         raise ValueError("groups of targets do not fit their moments")
-    return Moments.from_groups(rows, found)
+    return Moments.from_groups(rows, parts)
 
 
 def _pack_sample(sample: RowSample) -> dict[str, Array]:

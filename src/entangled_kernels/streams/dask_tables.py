@@ -25,12 +25,12 @@ _SPLIT_EVERY = 8
 
 
 def sum_partitions(
-    take: Callable[..., Any],
+    make: Callable[..., Any],
     add: Callable[[list[Any]], Any],
     shared: Any,
     partitions: list[list[Any]],
 ) -> Any:
-    """The sum, by ``add``, of ``take(shared, *tables)`` of all partitions.
+    """The sum, by ``add``, of ``make(shared, *tables)`` of all partitions.
 
     Notes
     -----
@@ -40,8 +40,8 @@ def sum_partitions(
     """
     from dask.delayed import delayed
 
-    shared, named, join = delayed(shared), delayed(_take_named), delayed(add)
-    layer = [named(take, shared, number, *tables) for number, tables in enumerate(partitions)]
+    shared, named, join = delayed(shared), delayed(_make_named), delayed(add)
+    layer = [named(make, shared, number, *tables) for number, tables in enumerate(partitions)]
     while len(layer) > 1:
         layer = [
             join(layer[start : start + _SPLIT_EVERY])
@@ -166,10 +166,10 @@ def _head(n_rows: int, *tables: Any) -> list[Any]:
     ]
 
 
-def _take_named(take: Callable[..., Any], estimator: Any, number: int, *tables: Any) -> Any:
-    """``take`` of one partition; an error names it."""
+def _make_named(make: Callable[..., Any], estimator: Any, number: int, *tables: Any) -> Any:
+    """``make`` of one partition; an error names it."""
     try:
-        return take(estimator, *tables)
+        return make(estimator, *tables)
     except (TypeError, ValueError) as error:
         raise BatchError(f"partition {number}: {error}") from error
 

@@ -99,8 +99,8 @@ def read_batches(
     text_format = text_format or TextFormat()
     kinds = column_kinds(open_table(files[0], text_format=text_format).schema)
     targets = [targets] if isinstance(targets, str) else list(targets)
-    taken = {*targets, weight, groups}
-    inputs = [name for name in kinds if name not in taken] if inputs is None else list(inputs)
+    other = {*targets, weight, groups}
+    inputs = [name for name in kinds if name not in other] if inputs is None else list(inputs)
     wanted = [*inputs, *targets, *([] if weight is None else [weight])]
     # Groups may be an input too.
     wanted += [] if groups is None or groups in inputs else [groups]
@@ -305,25 +305,25 @@ def _check_columns(wanted: Sequence[str], kinds: dict[str, str], file: str) -> N
 def find_files(path: Any) -> list[str]:
     """Files of a path, folder, pattern or list of these, each once, in the order of their names."""
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for name in [str(os.fspath(each)) for each in paths]:
         if os.path.isdir(name):
             inside = sorted(str(file) for file in Path(name).rglob("*") if _is_table(file, name))
             if not inside:
                 raise BatchError(f"{name}: the folder holds no {_ENDINGS} files")
-            found |= dict.fromkeys(inside)
+            files |= dict.fromkeys(inside)
         elif os.path.exists(name):
             if file_kind(name) not in _BATCHED:
                 raise BatchError(f"{name}: the name must end in one of {_ENDINGS}")
-            found[name] = None
+            files[name] = None
         else:
             matches = sorted(glob(name, recursive=True))
             if not matches:
                 raise BatchError(f"{name}: no such file, and no file matches it")
-            found |= dict.fromkeys(find_files(matches))
-    if not found:
+            files |= dict.fromkeys(find_files(matches))
+    if not files:
         raise BatchError("no files to read: path is an empty list")
-    return list(found)
+    return list(files)
 
 
 def _is_table(file: Path, folder: str) -> bool:
