@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
 from functools import partial
+from operator import attrgetter
 from typing import Any, Self
 
 import joblib
@@ -58,7 +59,6 @@ from .base import (
     check_measured,
     check_weighted_targets,
     drop_missing_rows,
-    to_container,
     unchanged_on_error,
 )
 
@@ -67,6 +67,7 @@ __all__ = [
     "FLOATS",
     "EntangledRegressor",
     "NoveltyWarning",
+    "model_attribute",
     "refusing_sparse_rows",
 ]
 
@@ -80,6 +81,15 @@ FLOATS: dict[str, Any] = {"dtype": [np.float64, np.float32]}
 
 class NoveltyWarning(UserWarning):
     """Rows to predict lie outside of the range of the training rows."""
+
+
+def model_attribute(name: str, path: str) -> Any:
+    """A property that reads a part of the fitted model; ``path`` has the attribute names with dots."""
+
+    def read(estimator: EntangledRegressor) -> Any:
+        return attrgetter(path)(estimator._model_with(name))
+
+    return property(read)
 
 
 class EntangledRegressor(MultiTargetRegressor):
@@ -327,15 +337,9 @@ class EntangledRegressor(MultiTargetRegressor):
         """The fitted model as one value."""
         return self._model_with("model_")
 
-    @property
-    def coef_(self) -> Array:
-        """Coefficients (p, m) of the features."""
-        return self._model_with("coef_").linear.coef
-
-    @property
-    def intercept_(self) -> Array:
-        """Constant of every target, (p,)."""
-        return self._model_with("intercept_").linear.intercept
+    coef_: Array = model_attribute("coef_", "linear.coef")
+    intercept_: Array = model_attribute("intercept_", "linear.intercept")
+    information_: Array = model_attribute("information_", "information")
 
     @property
     def feature_map_(self) -> Any:
@@ -351,11 +355,6 @@ class EntangledRegressor(MultiTargetRegressor):
     def residual_covariance_(self) -> Any:
         """Covariance of the errors of the targets, (p, p); a `LinearOperator` for more than 2048 targets."""
         return self._model_with("residual_covariance_").calibration.mean_covariance()
-
-    @property
-    def information_(self) -> Array:
-        """Share of the remaining variance of target b that measuring target a removes, (p, p), a in rows."""
-        return self._model_with("information_").information
 
     @property
     def n_samples_seen_(self) -> int:
@@ -676,9 +675,10 @@ class EntangledRegressor(MultiTargetRegressor):
             rows = rows._replace(Y=transform_targets(scale, Y, weight, index))
         return rows, scale, index
 
-    def _fit_scale(self, rows: Rows, *, refit: bool = True) -> TargetScale | None:
+    def _fit_scale(self, rows: Rows, *, refit: bool = True) -> TargetScale:
         names = self._output_names(rows.Y.shape[1])
-        return fit_target_scale(self.target_transform, rows.Y, rows.weight, names, refit=refit)
+        transform = self.target_transform
+        return fit_target_scale(transform, rows.Y, rows.weight, names, refit=refit)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float) -> Self:
         self._check_parameters()
@@ -728,7 +728,7 @@ class EntangledRegressor(MultiTargetRegressor):
         """Feature map and target scale, fitted on the first rows of a stream."""
         scale = None if self._stream is None else self._stream.scale
         if self.target_transform is not None:
-            scale = self._fit_scale(rows, refit=False) if scale is None else scale
+            scale = scale or self._fit_scale(rows, refit=False)
             rows = rows._replace(Y=transform_targets(scale, rows.Y, rows.weight))
         maps = self._feature_maps()
         feature_map = maps[0] if len(maps) == 1 else self._choose_map(maps, rows)
@@ -873,13 +873,9 @@ class EntangledRegressor(MultiTargetRegressor):
 
         def lazy(n_axes: int, option: str | None = None) -> Any:
             shape = () if self._one_dimensional else (p,) * n_axes
-            meta = None
-            if not hasattr(X, "map_blocks") and len(shape) < 2:
-                meta = to_container("pandas", np.empty((0, *shape)), self._output_names(p), None)
             predict = partial(_predict_partition, option=option)
-            lazy_values = map_partitions(predict, slim, X, shape, meta)
-            as_array = meta is not None and self._container() != "pandas"
-            return lazy_values.to_dask_array() if as_array else lazy_values
+            as_frame = self._container() == "pandas"
+            return map_partitions(predict, slim, X, shape, self._output_names(p), as_frame=as_frame)
 
         mean = lazy(1)
         if return_cov:

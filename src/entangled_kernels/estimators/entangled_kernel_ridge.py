@@ -49,7 +49,13 @@ from ..parameters import (
 )
 from ..streams.row_stream import Rows, RowStream, sampling_keys
 from .base import MultiTargetRegressor, check_columns
-from .entangled import COLUMN_ATTRIBUTES, FLOATS, EntangledRegressor, refusing_sparse_rows
+from .entangled import (
+    COLUMN_ATTRIBUTES,
+    FLOATS,
+    EntangledRegressor,
+    model_attribute,
+    refusing_sparse_rows,
+)
 
 __all__ = [
     "PREDICTIONS",
@@ -420,60 +426,23 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         """The matrix A (m, m), or None."""
         return self._model_with("metric_").fit.metric()
 
-    @property
-    def alignment_(self) -> float:
-        """Objective of the kernel as used, shrinkage included."""
-        return self._model_with("alignment_").fit.alignment
-
-    @property
-    def alignment_terms_(self) -> tuple[float, float]:
-        """Partial-trace and full alignment of the kernel as used."""
-        return self._model_with("alignment_terms_").fit.alignment_terms
-
-    @property
-    def alignment_history_(self) -> Array:
-        """Objective at the start of the solver and after every step."""
-        return self._model_with("alignment_history_").fit.alignment_history
+    alignment_: float = model_attribute("alignment_", "fit.alignment")
+    alignment_terms_: tuple[float, float] = model_attribute(
+        "alignment_terms_", "fit.alignment_terms"
+    )
+    alignment_history_: Array = model_attribute("alignment_history_", "fit.alignment_history")
+    noise_variance_: Array = model_attribute("noise_variance_", "fit.posterior.noise_variance")
+    rkhs_norm_: float = model_attribute("rkhs_norm_", "fit.rkhs_norm")
+    n_iter_: int = model_attribute("n_iter_", "fit.n_iter")
+    converged_: bool = model_attribute("converged_", "fit.converged")
+    stop_reason_: str = model_attribute("stop_reason_", "fit.stop_reason")
+    solver_: str = model_attribute("solver_", "fit.settings.solver")
+    full_rank_: int = model_attribute("full_rank_", "fit.problem.full_rank")
 
     @property
     def largest_alignment_(self) -> float | None:
         """The largest alignment that any kernel has, None without an intercept."""
         return self._model_with("largest_alignment_").fit.largest_alignment()
-
-    @property
-    def noise_variance_(self) -> Array:
-        """Estimated variance of each target about the model, (p,)."""
-        return self._model_with("noise_variance_").fit.posterior.noise_variance
-
-    @property
-    def rkhs_norm_(self) -> float:
-        """Norm of the fitted function."""
-        return self._model_with("rkhs_norm_").fit.rkhs_norm
-
-    @property
-    def n_iter_(self) -> int:
-        """Steps of the solver."""
-        return self._model_with("n_iter_").fit.n_iter
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self._model_with("converged_").fit.converged
-
-    @property
-    def stop_reason_(self) -> str:
-        """Why the solver stopped."""
-        return self._model_with("stop_reason_").fit.stop_reason
-
-    @property
-    def solver_(self) -> str:
-        """The solver that was used."""
-        return self._model_with("solver_").fit.settings.solver
-
-    @property
-    def full_rank_(self) -> int:
-        """Largest Kraus rank that can matter."""
-        return self._model_with("full_rank_").fit.problem.full_rank
 
     def _check_parameters(self) -> None:
         check_flag("fit_intercept", self.fit_intercept)

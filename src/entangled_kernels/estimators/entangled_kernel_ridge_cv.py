@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -62,7 +63,7 @@ from ..streams.row_stream import (
 )
 from ..uncertainty import HeldOut
 from .base import MultiTargetRegressor, check_columns, route_groups
-from .entangled import FLOATS, EntangledRegressor, refusing_sparse_rows
+from .entangled import FLOATS, EntangledRegressor, model_attribute, refusing_sparse_rows
 from .entangled_kernel_ridge import (
     EntangledKernelRidge,
     SolverParams,
@@ -71,6 +72,22 @@ from .entangled_kernel_ridge import (
 )
 
 __all__ = ["EntangledKernelRidgeCV"]
+
+
+def search_attribute(name: str, path: str) -> Any:
+    """A property that reads a part of the result of the search, where it has one."""
+
+    def read(estimator: EntangledKernelRidgeCV) -> Any:
+        estimator._model_with(name)
+        try:
+            value = attrgetter(path)(estimator._search)
+        except AttributeError:
+            value = None
+        if value is None:
+            raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
+        return value
+
+    return property(read)
 
 
 class EntangledKernelRidgeCV(EntangledRegressor):
@@ -371,81 +388,25 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def best_params_(self) -> dict[str, Any]:
         """Parameters of the chosen candidate."""
-        best: Candidate = self._result("best_params_", "best")
+        best = self._best
         parameters = self._parameters(best.fit.settings)
         return parameters if best.map_key is None else parameters | {"feature_map": best.map_key}
 
-    @property
-    def best_score_(self) -> float:
-        """Cross-validated error of the chosen candidate."""
-        return float(self._result("best_score_", "best", "error"))
-
-    @property
-    def best_index_(self) -> int:
-        """Row of the chosen candidate in ``cv_results_``."""
-        return int(self._result("best_index_", "best", "index"))
-
-    @property
-    def cv_results_(self) -> dict[str, NDArray[Any]]:
-        """Parameters and errors of all candidates."""
-        return dict(self._result("cv_results_", "cv_results"))
-
-    @property
-    def cv_target_scores_(self) -> Array:
-        """Errors of all candidates by target."""
-        return np.asarray(self._result("cv_target_scores_", "target_scores"))
-
-    @property
-    def average_weights_(self) -> Array:
-        """Weights of all candidates in the average."""
-        return np.asarray(self._result("average_weights_", "weights"))
-
-    @property
-    def cv_score_(self) -> float:
-        """Held-out error of the model."""
-        return float(self._result("cv_score_", "score", "score"))
-
-    @property
-    def cv_target_score_(self) -> Array:
-        """Held-out error of the model, by target."""
-        return np.asarray(self._result("cv_target_score_", "score", "targets"))
-
-    @property
-    def cv_rmse_(self) -> Array:
-        """Held-out root mean squared error of the model, in units of the targets."""
-        return np.asarray(self._result("cv_rmse_", "score", "rmse"))
-
-    @property
-    def kernel_ridge_score_(self) -> float:
-        """``cv_score_`` of a search with kernel ridge alone."""
-        return float(self._result("kernel_ridge_score_", "kernel_ridge_score", "score"))
-
-    @property
-    def kernel_ridge_target_score_(self) -> Array:
-        """``cv_target_score_`` of a search with kernel ridge alone."""
-        return np.asarray(
-            self._result("kernel_ridge_target_score_", "kernel_ridge_score", "targets")
-        )
-
-    @property
-    def n_iter_(self) -> int:
-        """Steps of the solver of the chosen candidate."""
-        return self._model_with("n_iter_").fit.n_iter
-
-    @property
-    def n_splits_(self) -> int:
-        """Number of splits."""
-        return int(self._result("n_splits_", "n_splits"))
-
-    def _result(self, name: str, *path: str) -> Any:
-        """A part of the search's result, for the attribute ``name``."""
-        self._model_with(name)
-        value: Any = self._search
-        for part in path:
-            value = None if value is None else getattr(value, part)
-        if value is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return value
+    _best: Candidate = search_attribute("best_params_", "best")
+    best_score_: float = search_attribute("best_score_", "best.error")
+    best_index_: int = search_attribute("best_index_", "best.index")
+    cv_results_: dict[str, NDArray[Any]] = search_attribute("cv_results_", "cv_results")
+    cv_target_scores_: Array = search_attribute("cv_target_scores_", "target_scores")
+    average_weights_: Array = search_attribute("average_weights_", "weights")
+    cv_score_: float = search_attribute("cv_score_", "score.score")
+    cv_target_score_: Array = search_attribute("cv_target_score_", "score.targets")
+    cv_rmse_: Array = search_attribute("cv_rmse_", "score.rmse")
+    kernel_ridge_score_: float = search_attribute("kernel_ridge_score_", "kernel_ridge_score.score")
+    kernel_ridge_target_score_: Array = search_attribute(
+        "kernel_ridge_target_score_", "kernel_ridge_score.targets"
+    )
+    n_splits_: int = search_attribute("n_splits_", "n_splits")
+    n_iter_: int = model_attribute("n_iter_", "fit.n_iter")
 
     def _without_rows(self) -> Self:
         slim = super()._without_rows()

@@ -24,7 +24,7 @@ from ..parameters import (
 from ..streams.batch import Batch, add_batches, naming_batch
 from ..streams.dask_tables import first_rows, map_partitions, split_partitions, sum_partitions
 from ..streams.row_stream import Rows, RowStream
-from .base import MultiTargetRegressor, to_container, unchanged_on_error
+from .base import MultiTargetRegressor, unchanged_on_error
 
 __all__ = ["OperatorFourierRidge"]
 
@@ -176,10 +176,8 @@ class OperatorFourierRidge(MultiTargetRegressor):
             slim._stream, slim._sklearn_output_config = None, {}
             p = len(self.coef_)
             shape = () if self._one_dimensional else (p,)
-            meta = to_container("pandas", np.empty((0, *shape)), self._output_names(p), None)
-            found = map_partitions(_predict_rows, slim, X, shape, meta)
-            is_array = hasattr(X, "map_blocks") or self._container() == "pandas"
-            return found if is_array else found.to_dask_array()
+            names, as_frame = self._output_names(p), self._container() == "pandas"
+            return map_partitions(_predict_rows, slim, X, shape, names, as_frame=as_frame)
         rows = validate_rows(self, X, reset=False, dtype=np.float64)
         return self._finish(self.features_.transform(rows) @ self.coef_.T + self.intercept_, X)
 

@@ -204,17 +204,17 @@ def check_target_transform(given: Any) -> None:
 
 def needs_rows(given: Any) -> bool:
     """Whether a target transform is a transformer that is not fitted yet."""
-    return not (given is None or isinstance(given, str | Mapping) or is_fitted(given))
+    return not (isinstance(given, str | Mapping) or is_fitted(given))
 
 
 def fit_target_scale(
     given: Any, Y: Array, weight: Array | None, names: Sequence[str], *, refit: bool = True
-) -> TargetScale | None:
+) -> TargetScale:
     """The scale of a parameter ``target_transform``, fitted to some targets.
 
     Parameters
     ----------
-    given : None, str, mapping or transformer
+    given : str, mapping or transformer
         A transformer is cloned, and fitted with the weights of rows if it accepts them.
     Y : ndarray of shape (n, p)
         NaN where a target is missing.
@@ -232,8 +232,6 @@ def fit_target_scale(
     >>> scale.transform(np.array([[1.0, np.e]])).tolist()
     [[0.0, 1.0]]
     """
-    if given is None:
-        return None
     if isinstance(given, str):
         return LogScale((given,) * Y.shape[1], tuple(names))
     if isinstance(given, Mapping):

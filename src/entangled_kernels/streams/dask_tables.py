@@ -55,11 +55,13 @@ def map_partitions(
     shared: Any,
     X: Any,
     shape: tuple[int, ...],
-    meta: Any = None,
+    names: list[str],
+    *,
+    as_frame: bool = False,
 ) -> Any:
     """Lazy results of ``predict(shared, rows)`` in the partitions of X; ``shape`` is that of a row's result.
 
-    A Dask array, or, with the empty pandas frame or series ``meta``, a data frame if X is one.
+    A Dask array, or with ``as_frame`` a Dask data frame with these names if X is a data frame.
     """
     from dask.delayed import delayed
 
@@ -80,7 +82,12 @@ def map_partitions(
         raise TypeError(
             "return_cov needs X as a Dask array, got a Dask data frame: use X.to_dask_array()"
         )
-    return X.map_partitions(_predict_frame, predict, delayed(shared), shape, meta, meta=meta)
+    import pandas as pd
+
+    empty = np.empty((0, *shape))
+    meta = pd.DataFrame(empty, columns=names) if shape else pd.Series(empty, name=names[0])
+    results = X.map_partitions(_predict_frame, predict, delayed(shared), shape, meta, meta=meta)
+    return results if as_frame else results.to_dask_array()
 
 
 def _predict_array(

@@ -175,9 +175,10 @@ class RowStream:
                 self.forget(forget, added.sample)
                 self.merge(added)
             else:
-                # Targets that cannot be transformed are refused now, before they wait.
-                transform_targets(self.scale, rows.Y, rows.weight)
-                if self.waiting:
+                if self.scale is not None:
+                    # Targets that cannot be transformed are refused now, before they wait.
+                    transform_targets(self.scale, rows.Y, rows.weight)
+                if self.waiting and type(rows.X) is not type(self.waiting[0].X):
                     rows = rows._replace(X=_in_container_of(self.waiting[0].X, rows.X))
                 if self.n_rows + len(rows.Y) >= FEATURE_SAMPLE:
                     self.finish_waiting(fit_map, rows, forget)
@@ -225,7 +226,8 @@ class RowStream:
         without one of the batches that wait, this one is left out, and named in the error.
         """
         with self.lock:
-            waiting = _faded(self.waiting, forget) + ([] if newest is None else [newest])
+            waiting = self.waiting if forget == 1.0 else _faded(self.waiting, forget)
+            waiting = waiting if newest is None else [*waiting, newest]
             if not waiting:
                 return
             added, number = self.blank(), 0
@@ -257,7 +259,10 @@ class RowStream:
             Phi = block.X if plain else map_features(self.feature_map, block.X)
             name = "X" if self.feature_map is None else "the output of feature_map"
             check_range(name, Phi, smallest=0.0)
-            yield Phi, block._replace(Y=transform_targets(self.scale, block.Y, block.weight))
+            if self.scale is not None:
+                Y = transform_targets(self.scale, block.Y, block.weight)
+                block = block._replace(Y=Y)
+            yield Phi, block
             start += len(block.Y)
             if start < n:
                 height = block_height(Phi.shape[1])
@@ -300,11 +305,9 @@ class RowStream:
 
 
 def transform_targets(
-    scale: TargetScale | None, Y: Array, weight: Array | None, index: Index | None = None
+    scale: TargetScale, Y: Array, weight: Array | None, index: Index | None = None
 ) -> Array:
     """Targets on the learned scale; ``index`` are row numbers for error messages."""
-    if scale is None:
-        return Y
     # Targets of weight zero may hold any number.
     if weight is not None and weight.ndim == 2:
         Y = np.where(weight > 0.0, Y, np.nan)
@@ -316,8 +319,6 @@ def transform_targets(
 
 def _faded(batches: list[Rows], factor: float) -> list[Rows]:
     """Batches with their weights multiplied by a factor."""
-    if factor == 1.0:
-        return batches
     return [
         rows._replace(
             weight=factor * (np.ones(len(rows.Y)) if rows.weight is None else rows.weight)
@@ -382,8 +383,6 @@ def _find_spoiled(waiting: list[Rows], fit_map: FitMap) -> int | None:
 
 def _in_container_of(first: Any, table: Any) -> Any:
     """A table in a container of the type of the first one."""
-    if type(table) is type(first):
-        return table
     if issparse(first):
         return csr_matrix(table)
     values = table.toarray() if issparse(table) else as_table(table)
