@@ -286,13 +286,6 @@ class TestStreams:
         with pytest.raises(ValueError, match="groups are for folds"):
             EntangledKernelRidge(None).fit_batches([(X, Y, None, groups)])
 
-    def test_parts_of_groups_merge(self, rows):
-        X, Y, groups = rows
-        whole = search(cv=4).partial_fit(X, Y, groups=groups).solve()
-        first = search(cv=4).partial_fit(X[:28], Y[:28], groups=groups[:28])
-        first.merge(search(cv=4).partial_fit(X[28:], Y[28:], groups=groups[28:]))
-        assert_same_errors(first.solve(), whole, rtol=1e-7)
-
     def test_dask_tables_with_groups(self, rows):
         da = pytest.importorskip("dask.array")
         X, Y, groups = rows

@@ -6,7 +6,12 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
+from entangled_kernels import (
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    OperatorFourierFeatures,
+    OperatorFourierRidge,
+)
 from entangled_kernels.learning import Moments
 
 
@@ -89,3 +94,17 @@ def test_rows_that_are_left_out_do_not_shape_the_feature_map(rows, method, left_
     model = getattr(EntangledKernelRidge(features), method)(*wide, weight)
     np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-7)
     assert model.n_samples_seen_ == 101
+
+
+def test_rows_are_given_back_where_solving_fails(rng):
+    X, Y = rng.normal(size=(30, 2)), rng.normal(size=(30, 2))
+    features = OperatorFourierFeatures(n_frequencies=20, random_state=0)
+    model = OperatorFourierRidge(features).fit(X[:20], Y[:20])
+    before = model.predict(X)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="alpha must be large enough"):
+        model.partial_fit(X[20:], 1e308 * np.sign(Y[20:]))
+    assert model.n_samples_seen_ == 20
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.partial_fit(X[20:], Y[20:])
+    whole = OperatorFourierRidge(features).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=1e-9)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -58,19 +57,6 @@ def test_a_constant_target_leaves_the_intervals_of_others_alone(make_rows, estim
     for own, other in zip(found.predict_interval(X), expected.predict_interval(X), strict=True):
         np.testing.assert_allclose(own[:, :3], other, rtol=1e-6)
         np.testing.assert_allclose(own[:, 3], constant, rtol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
-def test_splits_given_by_place_leave_out_rows_without_targets(make_rows):
-    X, Y = make_rows(40, 3, 2)
-    fold, kept = np.arange(40) % 4, np.arange(40) >= 9
-    # No row of the last fold is measured.
-    kept &= fold != 3
-    holes = np.where(kept[:, None], Y, np.nan)
-    found = EntangledKernelRidgeCV(None, cv=PredefinedSplit(fold), **GRID).fit(X, holes)
-    own = EntangledKernelRidgeCV(None, cv=PredefinedSplit(fold[kept]), **GRID).fit(X[kept], Y[kept])
-    np.testing.assert_array_equal(found.predict(X), own.predict(X))
-    np.testing.assert_array_equal(found.residual_covariance_, own.residual_covariance_)
 
 
 def test_a_search_projects_with_its_best_entangled_candidate(make_rows):

@@ -400,3 +400,20 @@ def test_forget_is_a_share(make_rows, forget):
         (TypeError, ValueError), match="forget must be a number above 0 and at most 1, got"
     ):
         EntangledKernelRidge().partial_fit(X, Y, forget=forget)
+
+
+@pytest.mark.parametrize("feature_map", [None, StandardScaler()], ids=["columns", "waiting"])
+@pytest.mark.parametrize("cuts", [[], [590], [100, 101, 300]])
+def test_rows_that_faded_do_not_calibrate_however_they_are_cut(feature_map, cuts, rng):
+    X, Y = rng.normal(size=(600, 3)), rng.normal(size=(600, 2))
+    Y[:500] *= 100.0
+    model = EntangledKernelRidge(feature_map)
+    for rows in np.split(np.arange(600), cuts):
+        model.partial_fit(X[rows], Y[rows], forget=0.9)
+    # The weight of the last 66 rows is above a thousandth.
+    expected = EntangledKernelRidge(feature_map if feature_map is None else StandardScaler().fit(X))
+    expected.partial_fit(X[-66:], Y[-66:], forget=0.9)
+    lower, upper = model.predict_interval(X[:5])
+    low, high = expected.predict_interval(X[:5])
+    assert (upper - lower < 1.5 * (high - low)).all()
+    assert model.solve().model_.sample.Y.shape == (66, 2)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.model_selection import TimeSeriesSplit
 
+from entangled_kernels.parameters import check_groups
 from entangled_kernels.streams.row_stream import block_ends, group_folds, row_folds, sampling_keys
 
 
@@ -107,7 +108,11 @@ def test_groups_spread_over_the_folds():
     for groups in (np.arange(4000), np.arange(4000).astype(str)):
         counts = np.bincount(group_folds(groups, 4))
         assert (abs(counts - 1000) < 100).all()
-    # Of any process and machine, since checkpoints go on with them.
+    # A number has one fold as an integer, a float or a text.
+    for groups in ([1.0, 2.0, 7.0], ["1", "2", "7"], ["1.0", "2.0", "7.0"]):
+        same = group_folds(check_groups(groups, 3), 50)
+        np.testing.assert_array_equal(same, group_folds(np.array([1, 2, 7]), 50))
+    # Checkpoints of other processes and machines need these folds.
     assert group_folds(np.array(["anna", "bert", "cem"]), 5).tolist() == [4, 3, 0]
     assert group_folds(np.arange(6), 5).tolist() == [0, 3, 0, 4, 0, 4]
 
