@@ -524,21 +524,10 @@ class EntangledRegressor(MultiTargetRegressor):
                 "other must be another estimator, got this one, whose rows would count twice"
             )
         mine, theirs = self._stream_to_merge("this estimator"), other._stream_to_merge("other")
-        before = deepcopy(mine) if mine.waiting else mine
-        try:
-            mine.finish_waiting(self._fit_first_rows)
-            if theirs.waiting:
-                other = deepcopy(other)
-                theirs = other._stream_to_merge("other")
-                theirs.finish_waiting(other._fit_first_rows)
-            self._check_mergeable(other, mine, theirs)
-        except BaseException:
-            # After an error, rows still wait for the feature map.
-            self._stream = before
-            raise
+        self._check_mergeable(other, mine, theirs)
         with mine.lock:
             mine.merge(theirs)
-            self._model = None
+            self._stream, self._model = mine, None
         return self
 
     def solve(self) -> Self:
@@ -798,14 +787,21 @@ class EntangledRegressor(MultiTargetRegressor):
         return slim
 
     def _stream_to_merge(self, name: str) -> RowStream:
-        if self._stream is not None:
-            return self._stream
-        if self._model is not None:
+        """The stream, or, if rows wait, a copy with the feature map fitted; an error changes nothing."""
+        stream = self._stream
+        if stream is None and self._model is not None:
             raise ValueError(
                 f"{name} was fitted in memory and kept no moments to merge; add its rows with "
                 f"partial_fit or fit_batches"
             )
-        raise NotFittedError(f"{name} has seen no rows yet; call partial_fit or fit_batches first")
+        if stream is None:
+            raise NotFittedError(
+                f"{name} has seen no rows yet; call partial_fit or fit_batches first"
+            )
+        if stream.waiting:
+            stream = deepcopy(stream)
+            stream.finish_waiting(self._fit_first_rows)
+        return stream
 
     def _check_mergeable(self, other: Self, mine: RowStream, theirs: RowStream) -> None:
         for name in COLUMN_ATTRIBUTES:
@@ -821,8 +817,11 @@ class EntangledRegressor(MultiTargetRegressor):
             )
         if mine.grouped != theirs.grouped:
             raise ValueError("estimators to merge must both have groups of rows, or neither")
-        for name in ("feature_map", "target_transform"):
-            if joblib.hash(getattr(self, f"{name}_")) != joblib.hash(getattr(other, f"{name}_")):
+        for name, pair in (
+            ("feature_map", (mine.feature_map, theirs.feature_map)),
+            ("target_transform", (mine.scale, theirs.scale)),
+        ):
+            if joblib.hash(pair[0]) != joblib.hash(pair[1]):
                 raise ValueError(
                     f"estimators to merge must have the same fitted {name}; fit it first and give it to both"
                 )
