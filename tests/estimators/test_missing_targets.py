@@ -195,8 +195,8 @@ def test_missing_targets_are_worth_less_than_measurements_and_more_than_nothing(
         for seed in range(6):
             rng = np.random.default_rng(seed)
             X = rng.normal(size=(260, 4))
-            R = 0.9 + 0.1 * np.eye(4)
-            Y = X @ rng.normal(size=(4, 4)) + rng.multivariate_normal(np.zeros(4), R, size=260)
+            common, single = rng.normal(size=(260, 1)), rng.normal(size=(260, 4))
+            Y = X @ rng.normal(size=(4, 4)) + np.sqrt(0.9) * common + np.sqrt(0.1) * single
             train, test = np.arange(40), np.arange(40, 260)
             holes = np.where(rng.random((40, 4)) < 0.5, np.nan, Y[train])
             own = [EntangledKernelRidgeCV(None, **SMALL) for _ in range(4)]
