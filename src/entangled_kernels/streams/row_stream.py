@@ -139,8 +139,14 @@ class RowStream:
 
     def blank(self) -> RowStream:
         """A stream of the same parts, feature map and targets, without any rows."""
-        names = ("n_parts", "ready", "feature_map", "scale", "n_outputs", "grouped")
-        return RowStream(**{name: getattr(self, name) for name in names})
+        return RowStream(
+            self.n_parts,
+            self.ready,
+            self.feature_map,
+            self.scale,
+            self.n_outputs,
+            grouped=self.grouped,
+        )
 
     @staticmethod
     def merged(streams: list[RowStream]) -> RowStream:
@@ -172,7 +178,8 @@ class RowStream:
             if self.ready:
                 added = self.blank()
                 added._add_moments(_sample_heavy([rows])[0] if forget < 1.0 else rows)
-                self.forget(forget, added.sample)
+                if forget < 1.0:
+                    self.forget(forget, added.sample)
                 self.merge(added)
             else:
                 if self.scale is not None:
@@ -183,15 +190,14 @@ class RowStream:
                 if self.n_rows + len(rows.Y) >= FEATURE_SAMPLE:
                     self.finish_waiting(fit_map, rows, forget)
                 else:
-                    self.forget(forget)
+                    if forget < 1.0:
+                        self.forget(forget)
                     self.waiting.append(deepcopy(rows))
                     self.n_rows += len(rows.Y)
             self.n_outputs = rows.Y.shape[1]
 
     def forget(self, factor: float, newest: RowSample | None = None) -> None:
         """Multiply the weights of all rows seen by ``factor``, before a sample of new rows is added."""
-        if factor == 1.0:
-            return
         self.fading = True
         self.parts = {number: part.scaled(factor) for number, part in self.parts.items()}
         self.waiting = _faded(self.waiting, factor)
@@ -366,9 +372,10 @@ def _first_rows(waiting: list[Rows]) -> Rows:
     rows = Rows(
         _stack([rows.X for rows in waiting]), Y, weight, np.concatenate(parts) if parts else None
     )
-    # Rows of weight zero, and rows without any target, are left out.
-    counted = np.flatnonzero(rows.row_weight())
-    rows = rows.select(counted) if 0 < len(counted) < len(Y) else rows
+    if weight is not None:
+        # Rows of weight zero, and rows without any target, are left out.
+        counted = np.flatnonzero(rows.row_weight())
+        rows = rows.select(counted) if 0 < len(counted) < len(Y) else rows
     return rows.select(slice(0, FEATURE_SAMPLE))
 
 
