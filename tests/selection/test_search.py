@@ -6,13 +6,13 @@ from tests.reference import dense
 
 from entangled_kernels import ForestFeatures
 from entangled_kernels.learning import FitSettings, Moments, RowSample
+from entangled_kernels.model import fit_target_scale
+from entangled_kernels.parameters import weight_unit
 from entangled_kernels.selection import (
     SearchSettings,
-    TargetUnits,
     scale_weights,
     search_moments,
     search_rows,
-    weight_unit,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
@@ -27,8 +27,7 @@ def settings(**options):
 
 
 def predict(selected, X):
-    Phi = X if selected.feature_map is None else selected.feature_map.transform(X)
-    return selected.linear.predict(Phi)
+    return selected.model.predict(X)[0]
 
 
 def refitted(X, Y, member, alpha, train, test):
@@ -45,36 +44,38 @@ def refitted(X, Y, member, alpha, train, test):
 def test_errors_are_those_of_refits_in_every_split(make_rows, scoring):
     X, Y = make_rows(24, 3, 2)
     splits = list(KFold(3).split(X))
-    found = search_rows(
+    results = search_rows(
         X, Y, None, {0: StandardScaler()}, splits, settings(scoring=scoring)
     ).cv_results
     unit = Y.var(axis=0) if scoring == "nmse" else 1.0
-    for place, (shrinkage, alpha) in enumerate(
-        zip(found["param_shrinkage"], found["param_alpha"], strict=True)
+    for candidate, (shrinkage, alpha) in enumerate(
+        zip(results["param_shrinkage"], results["param_alpha"], strict=True)
     ):
         member = KERNELS[int(shrinkage < 1.0)]
         for number, (train, test) in enumerate(splits):
             values = refitted(X, Y, member, alpha, train, test)
             expected = np.mean(np.mean((Y[test] - values) ** 2, axis=0) / unit)
-            assert found[f"split{number}_test_score"][place] == pytest.approx(expected, rel=1e-6)
+            assert results[f"split{number}_test_score"][candidate] == pytest.approx(
+                expected, rel=1e-6
+            )
 
 
 @pytest.mark.parametrize("rule", ["best", "one_se"])
 def test_one_candidate_is_kept_and_scored_by_other_splits(make_rows, rule):
     X, Y = make_rows(24, 3, 2)
     splits = list(KFold(4).split(X))
-    found = search_rows(X, Y, None, {0: StandardScaler()}, splits, settings(selection=rule))
-    np.testing.assert_array_equal(found.linear.coef, found.best.fit.linear.coef)
-    errors = np.stack([found.cv_results[f"split{i}_test_score"] for i in range(4)])
-    assert found.best.error == pytest.approx(errors.mean(axis=0)[found.best.index])
-    assert found.weights is None
+    selected = search_rows(X, Y, None, {0: StandardScaler()}, splits, settings(selection=rule))
+    model = selected.model
+    np.testing.assert_array_equal(model.linear.coef, selected.best.model.linear.coef)
+    errors = np.stack([selected.cv_results[f"split{i}_test_score"] for i in range(4)])
+    assert selected.best_error == pytest.approx(errors.mean(axis=0)[selected.best_index])
+    assert selected.weights is None
     if rule == "best":
         for split, (train, test) in enumerate(splits):
-            place = np.delete(errors, split, axis=0).mean(axis=0).argmin()
-            member = KERNELS[place // len(ALPHAS)]
-            values = refitted(X, Y, member, ALPHAS[place % len(ALPHAS)], train, test)
-            rows = np.isin(found.residuals.row, test)
-            residuals = found.residuals.values[rows]
+            best = np.delete(errors, split, axis=0).mean(axis=0).argmin()
+            member = KERNELS[best // len(ALPHAS)]
+            values = refitted(X, Y, member, ALPHAS[best % len(ALPHAS)], train, test)
+            residuals = model.residuals.values[np.isin(model.residuals.row, test)]
             np.testing.assert_allclose(residuals, Y[test] - values, rtol=1e-4, atol=1e-6)
 
 
@@ -107,30 +108,32 @@ def test_moments_of_parts_give_what_the_rows_give(make_rows, rng, centred):
     weight = rng.uniform(0.5, 2.0, size=40)
     part = np.arange(40) % 4
     splits = [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(4)]
-    own = settings(fit_intercept=centred)
+    options = settings(fit_intercept=centred)
     parts = [Moments.from_arrays(X[test], Y[test], weight[test]) for _, test in splits]
-    cells = np.broadcast_to(weight[:, None], Y.shape)
-    sample = RowSample(X, Y, cells, part, np.arange(40, dtype=np.uint64))
-    found = search_moments(parts, sample, None, own)
+    weights = np.broadcast_to(weight[:, None], Y.shape)
+    sample = RowSample(X, Y, weights, part, np.arange(40, dtype=np.uint64))
+    streamed = search_moments(parts, sample, None, options)
     # Columns as they are need not be fitted in folds.
-    rows = search_rows(X, Y, weight, {0: None}, splits, own)
-    np.testing.assert_allclose(found.linear.coef, rows.linear.coef, rtol=1e-6, atol=1e-9)
-    assert found.score.score == pytest.approx(rows.score.score, rel=1e-6)
-    assert found.kernel_ridge_score.score == pytest.approx(rows.kernel_ridge_score.score, rel=1e-6)
-    later = search_moments(parts, sample, None, own, ordered=True)
-    assert later.n_splits == 3
-    blocks = search_rows(X, Y, weight, {0: None}, splits, own, most_numbers=40)
-    np.testing.assert_allclose(blocks.linear.coef, rows.linear.coef, rtol=1e-6, atol=1e-9)
+    rows = search_rows(X, Y, weight, {0: None}, splits, options)
+    expected = pytest.approx(rows.model.linear.coef, rel=1e-6, abs=1e-9)
+    assert streamed.model.linear.coef == expected
+    assert streamed.score.score == pytest.approx(rows.score.score, rel=1e-6)
+    assert streamed.kernel_ridge_score.score == pytest.approx(
+        rows.kernel_ridge_score.score, rel=1e-6
+    )
+    assert search_moments(parts, sample, None, options, ordered=True).n_splits == 3
+    blocks = search_rows(X, Y, weight, {0: None}, splits, options, most_numbers=40)
+    assert blocks.model.linear.coef == expected
 
 
 def test_wide_targets_weigh_candidates_together(make_rows):
     X, Y = make_rows(20, 3, 50)
-    found = search_rows(X, Y, None, MAPS, list(KFold(4).split(X)), settings())
-    assert found.weights.shape == (20,)
-    assert found.target_scores is None
-    assert found.residuals.values.shape == (20, 50)
-    squares = np.mean(found.residuals.values**2, axis=0)
-    assert found.score.score == pytest.approx(np.mean(squares / Y.var(axis=0)))
+    selected = search_rows(X, Y, None, MAPS, list(KFold(4).split(X)), settings())
+    assert selected.weights.shape == (20,)
+    assert selected.target_scores is None
+    assert selected.model.residuals.values.shape == (20, 50)
+    squares = np.mean(selected.model.residuals.values**2, axis=0)
+    assert selected.score.score == pytest.approx(np.mean(squares / Y.var(axis=0)))
 
 
 def test_jobs_repeats_reports_and_units(make_rows):
@@ -142,25 +145,25 @@ def test_jobs_repeats_reports_and_units(make_rows):
         )
         for n in (1, 2)
     )
-    assert seen == 2 * [(place, 16) for place in range(1, 17)]
+    assert seen == 2 * [(step, 16) for step in range(1, 17)]
     np.testing.assert_array_equal(predict(one, X), predict(two, X))
-    assert len(one.residuals.row) == 40
-    assert one.residuals.weight.sum() == pytest.approx(20.0)
-    units = TargetUnits(np.exp(Y), np.exp)
-    row, residuals = one.residuals.row, one.residuals.values
+    assert len(one.model.residuals.row) == 40
+    assert one.model.residuals.weight.sum() == pytest.approx(20.0)
+    log = fit_target_scale("log", np.exp(Y), None, ["a", "b"])
+    row, residuals = one.model.residuals.row, one.model.residuals.values
     squares = (np.exp(Y)[row] - np.exp(Y[row] - residuals)) ** 2
-    found = search_rows(X, Y, None, MAPS, splits, settings(), units=units).score
-    assert found.score == pytest.approx(np.mean(squares.mean(axis=0) / np.exp(Y).var(axis=0)))
+    selected = search_rows(X, Y, None, MAPS, splits, settings(), scale=log).score
+    assert selected.score == pytest.approx(np.mean(squares.mean(axis=0) / np.exp(Y).var(axis=0)))
 
 
 def test_a_constant_target_is_left_alone(make_rows):
     X, Y = make_rows(24, 3, 2)
     wider = np.column_stack([Y, np.full(24, 0.1)])
     splits = list(KFold(4).split(X))
-    found, own = (
+    selected, without = (
         search_rows(X, targets, None, MAPS, splits, settings(kernels=KERNELS[:1]))
         for targets in (wider, Y)
     )
-    np.testing.assert_allclose(predict(found, X)[:, 2], 0.1)
-    assert found.score.score == pytest.approx(own.score.score, rel=1e-6)
-    assert np.isnan(found.target_scores[:, 2]).all()
+    np.testing.assert_allclose(predict(selected, X)[:, 2], 0.1)
+    assert selected.score.score == pytest.approx(without.score.score, rel=1e-6)
+    assert np.isnan(selected.target_scores[:, 2]).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from numbers import Integral
 from operator import attrgetter
 from typing import Any, Self
@@ -24,7 +23,7 @@ from ..features import FeatureMapTraits, default_feature_maps
 from ..kernels import KrausKernel
 from ..learning import FitSettings, Moments, RowSample
 from ..linalg import Array, Index
-from ..model import FIRST_BLOCK, FittedModel, InputRange, TargetScale, check_target_transform
+from ..model import FIRST_BLOCK, FittedModel, check_target_transform
 from ..parameters import (
     check_choice,
     check_feature_map,
@@ -46,7 +45,6 @@ from ..selection import (
     Candidate,
     SearchSettings,
     Selected,
-    TargetUnits,
     grid_settings,
     search_moments,
     search_rows,
@@ -276,7 +274,6 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         (X,) = indexable(X)
         groups = None if groups is None else check_groups(groups, _num_samples(X))
         rows, scale, index = self._training_rows(X, y, sample_weight)
-        original = rows.Y if scale is None else scale.inverse_transform(rows.Y)
         if len(rows.Y) < 2:
             raise ValueError("at least 2 rows are needed, got 1 sample")
         maps = self._suitable_maps(self._feature_maps(streamed=False), rows)
@@ -299,16 +296,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 maps,
                 splits,
                 self._search_settings(),
-                report=_Progress(len(maps), progress) if self.verbose else progress,
-                units=None if scale is None else TargetUnits(original, scale.inverse_transform),
+                scale=scale,
                 keys=sampling_keys(rows.X, rows.Y),
+                report=_Progress(len(maps), progress) if self.verbose else progress,
                 most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
             )
-        map_key = selected.best.map_key if len(maps) > 1 else None
-        Y = rows.Y
-        if rows.weight is not None:
-            Y = np.where(rows.weight.reshape(len(Y), -1) > 0.0, Y, np.nan)
-        self._model = self._keep(selected, map_key, Y, scale, InputRange.of(rows.X))
+        self._model = self._keep(selected)
         return self
 
     def partial_fit(
@@ -388,13 +381,14 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def best_params_(self) -> dict[str, Any]:
         """Parameters of the chosen candidate."""
-        best = self._best
-        parameters = self._parameters(best.fit.settings)
-        return parameters if best.map_key is None else parameters | {"feature_map": best.map_key}
+        parameters = self._parameters(self._model_with("best_params_").fit.settings)
+        numbers = self.cv_results_["param_feature_map"]
+        if len(set(numbers)) > 1:
+            parameters["feature_map"] = int(numbers[self.best_index_])
+        return parameters
 
-    _best: Candidate = search_attribute("best_params_", "best")
-    best_score_: float = search_attribute("best_score_", "best.error")
-    best_index_: int = search_attribute("best_index_", "best.index")
+    best_score_: float = search_attribute("best_score_", "best_error")
+    best_index_: int = search_attribute("best_index_", "best_index")
     cv_results_: dict[str, NDArray[Any]] = search_attribute("cv_results_", "cv_results")
     cv_target_scores_: Array = search_attribute("cv_target_scores_", "target_scores")
     average_weights_: Array = search_attribute("average_weights_", "weights")
@@ -423,67 +417,35 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 f"cv must leave rows in at least 2 folds, got {len(parts)}; "
                 f"more rows or groups are needed"
             )
-        Y, scale = np.zeros((0, 0)) if sample is None else sample.Y, stream.scale
-        units = None
-        if scale is not None:
-            units = TargetUnits(scale.inverse_transform(Y), scale.inverse_transform)
         selected = search_moments(
             parts,
             sample,
             stream.feature_map,
             self._search_settings(),
             ordered=isinstance(self.cv, TimeSeriesSplit),
-            units=units,
+            scale=stream.scale,
+            inputs=stream.inputs,
         )
-        return self._keep(selected, None, Y, scale, stream.inputs)
+        return self._keep(selected)
 
-    def _keep(
-        self,
-        selected: Selected,
-        map_key: Any,
-        Y: Array,
-        scale: TargetScale | None,
-        inputs: InputRange | None,
-    ) -> FittedModel:
-        """The model of a search, whose results are kept; Y are the targets of its held-out rows."""
-        best = self._candidate_estimator(selected.best, scale, inputs)
-        entangled = best
+    def _keep(self, selected: Selected) -> FittedModel:
+        """The model of a search, whose results and best candidates are kept."""
+        best = entangled = self._candidate_estimator(selected.best)
         if selected.entangled is not selected.best:
-            entangled = self._candidate_estimator(selected.entangled, scale, inputs)
-        self._candidates = best, entangled
-        slim_best = replace(selected.best, sample=None, map_key=map_key)
-        self._search = replace(selected, best=slim_best, entangled=None, parts=())
-        return FittedModel(
-            feature_map=selected.feature_map,
-            linear=selected.linear,
-            fit=selected.best.fit,
-            fit_map=selected.best.feature_map,
-            scale=scale,
-            inputs=inputs,
-            residuals=selected.residuals,
-            measured=None if selected.residuals is None else Y[np.unique(selected.residuals.row)],
-            parts=selected.parts,
-        )
+            entangled = self._candidate_estimator(selected.entangled)
+        self._candidates, self._search = (best, entangled), selected
+        return selected.model
 
-    def _candidate_estimator(
-        self, candidate: Candidate | None, scale: TargetScale | None, inputs: InputRange | None
-    ) -> EntangledKernelRidge | None:
+    def _candidate_estimator(self, candidate: Candidate | None) -> EntangledKernelRidge | None:
         """A fitted estimator for a candidate, on tables with the same columns."""
         if candidate is None:
             return None
-        fit, maps = candidate.fit, self._feature_maps(streamed=False)
+        fit, maps = candidate.model.fit, self._feature_maps(streamed=False)
         if fit.stop_reason == "stalled":
             warn_of_stall(fit)
         key = 0 if len(maps) == 1 else candidate.map_key
-        feature_map = clone(candidate.feature_map, safe=False) if key is None else maps[key]
-        model = FittedModel(
-            feature_map=candidate.feature_map,
-            linear=fit.linear,
-            fit=fit,
-            fit_map=candidate.feature_map,
-            scale=scale,
-            inputs=inputs,
-            sample=candidate.sample,
+        feature_map = (
+            maps[key] if key is not None else clone(candidate.model.feature_map, safe=False)
         )
         estimator = EntangledKernelRidge(
             feature_map,
@@ -492,7 +454,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             target_transform=self.target_transform,
         ).set_params(**self._parameters(fit.settings))
         MultiTargetRegressor.set_output(estimator, predict=self._container())
-        adopted: EntangledKernelRidge = estimator.adopt_model(model, self)
+        adopted: EntangledKernelRidge = estimator.adopt_model(candidate.model, self)
         return adopted
 
     def _parameters(self, settings: FitSettings) -> dict[str, Any]:

@@ -13,12 +13,9 @@ from .search import (
     Candidate,
     SearchSettings,
     Selected,
-    TargetUnits,
-    fitted_in_folds,
     scale_weights,
     search_moments,
     search_rows,
-    weight_unit,
 )
 
 __all__ = [
@@ -31,9 +28,7 @@ __all__ = [
     "SearchSettings",
     "Selected",
     "Split",
-    "TargetUnits",
     "check_splits",
-    "fitted_in_folds",
     "grid_settings",
     "group_splits",
     "scale_weights",
@@ -41,5 +36,4 @@ __all__ = [
     "search_rows",
     "split_rows",
     "time_splits",
-    "weight_unit",
 ]

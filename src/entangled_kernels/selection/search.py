@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import accumulate, count
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from sklearn.utils import _safe_indexing
 from ..features import FeatureMapTraits, fit_and_map, fit_feature_map, map_features, warm_start
 from ..learning import (
     SOLVERS,
-    Fit,
     FitSettings,
     LinearModel,
     Moments,
@@ -36,7 +34,7 @@ from ..learning.moments import least_keys, sample_size
 from ..learning.posterior import fit_unit_posterior
 from ..learning.problem import compress_rows
 from ..linalg import Array, Index
-from ..model import NoisePart
+from ..model import FittedModel, InputRange, NoisePart, TargetScale
 from ..parameters import check_range, check_rank_fits, warn_user, weight_unit
 from ..threads import SMALL_MATRIX, one_thread
 from ..uncertainty import HeldOutScore, Residuals, without_rounding
@@ -57,12 +55,9 @@ __all__ = [
     "Candidate",
     "SearchSettings",
     "Selected",
-    "TargetUnits",
-    "fitted_in_folds",
     "scale_weights",
     "search_moments",
     "search_rows",
-    "weight_unit",
 ]
 
 SCORINGS = ("nmse", "mse")
@@ -121,39 +116,11 @@ class SearchSettings:
         return any(SOLVERS[kernel.solver].iterative for kernel in self.kernels)
 
 
-class TargetUnits(NamedTuple):
-    """Targets (n, p) before a transformation, and the inverse of the transformation."""
-
-    Y: Array
-    back: Callable[[Array], Array]
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A feature map, a kernel and an alpha, fitted on all rows.
-
-    Attributes
-    ----------
-    map_key : Any
-        Key of the feature map.
-    feature_map : transformer or None
-        Fitted.
-    fit : Fit
-        The model; ``fit.settings`` are the parameters of the candidate.
-    error : float
-        Cross-validated.
-    index : int
-        Its row in the results.
-    sample : RowSample or None
-        Some rows that it was fitted on.
-    """
+class Candidate(NamedTuple):
+    """A feature map, a kernel and an alpha, fitted on all rows; and the key of the feature map."""
 
     map_key: Any
-    feature_map: Any
-    fit: Fit
-    error: float
-    index: int
-    sample: RowSample | None
+    model: FittedModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,37 +129,35 @@ class Selected:
 
     Attributes
     ----------
-    feature_map : transformer or None
-        Of the model that is kept, fitted; a `FeatureUnion` of several.
-    linear : LinearModel
-        The model that is kept, on these features.
+    model : FittedModel
+        The model that is kept; with several feature maps on their `FeatureUnion`.
     best : Candidate
+        The candidate with the least error.
+    best_index : int
+        Its row in ``cv_results``.
+    best_error : float
+        Its cross-validated error.
     entangled : Candidate or None
         The best candidate whose kernel relates the targets to each other.
-    parts : tuple of NoisePart
-        The feature maps in an average on which models of noise are fitted.
     cv_results : dict of ndarray
         Parameters and errors of all candidates, column by column.
     target_scores : ndarray of shape (candidates, p) or None
         NaN for a constant target; None where targets share the weights of candidates.
     weights : ndarray of shape (candidates,) or (candidates, p), or None
         Of the candidates in an average.
-    residuals : Residuals or None
-        Of the model that is kept on held-out rows, with weights and shares from other rows.
     score, kernel_ridge_score : HeldOutScore or None
         Of the model that is kept, and of the model that would be kept with kernel ridge alone.
     n_splits : int
     """
 
-    feature_map: Any
-    linear: LinearModel
+    model: FittedModel
     best: Candidate
+    best_index: int
+    best_error: float
     entangled: Candidate | None
-    parts: tuple[NoisePart, ...]
     cv_results: dict[str, NDArray[Any]]
     target_scores: Array | None
     weights: Array | None
-    residuals: Residuals | None
     score: HeldOutScore | None
     kernel_ridge_score: HeldOutScore | None
     n_splits: int
@@ -214,38 +179,6 @@ class Selected:
         vars(self).update(state | {"cv_results": columns})
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """Errors of all candidates with one feature map.
-
-    Attributes
-    ----------
-    map_key : Any
-        Key of the map.
-    feature_map : transformer or None
-        Fitted on all rows.
-    alphas : ndarray
-    noise : float or None
-        Variance of the noise that the map has estimated.
-    folds : list of Fold
-    errors : ndarray of shape (splits, kernels, alphas, q or 1)
-        By target, or summed over targets; in units in which the sum is the score.
-    problem : callable
-        Gives the problem of all rows.
-    sample : callable
-        Gives some of the rows.
-    """
-
-    map_key: Any
-    feature_map: Any
-    alphas: Array
-    noise: float | None
-    folds: list[Fold]
-    errors: Array
-    problem: Callable[[], Problem]
-    sample: Callable[[], RowSample | None]
-
-
 def search_rows(
     X: Any,
     Y: Array,
@@ -254,9 +187,9 @@ def search_rows(
     splits: Sequence[Split],
     settings: SearchSettings,
     *,
-    report: Callable[[int, int], None] | None = None,
-    units: TargetUnits | None = None,
+    scale: TargetScale | None = None,
     keys: NDArray[np.uint64] | None = None,
+    report: Callable[[int, int], None] | None = None,
     most_numbers: float = np.inf,
 ) -> Selected:
     """Try all candidates with every feature map on rows in memory, and fit the model that is kept.
@@ -265,38 +198,36 @@ def search_rows(
     ----------
     X : table of n rows
     Y : ndarray of shape (n, p)
-        NaN where missing.
+        On the learned scale, NaN where missing.
     weight : ndarray of shape (n,), or (n, p) with zero where a target is missing, or None
         Results do not depend on their scale: they are divided by their `weight_unit`.
     maps : dict of transformers
         Not fitted; None stands for the columns themselves.
     splits : list of (training rows, held-out rows)
     settings : SearchSettings
-    report : callable, optional
-        Called after every split of every map with the number of those done and of all.
-    units : TargetUnits, optional
-        Where the targets are transformed ones.
+    scale : TargetScale, optional
+        The scale on which targets are learned; scores are in units of the targets.
     keys : ndarray of shape (n,), optional
         Of the rows, by which samples are drawn; without them candidates have no samples.
+    report : callable, optional
+        Called after every split of every map with the number of those done and of all.
     most_numbers : float, optional
         If the features have more numbers than this, and the splits hold out all rows once, they are
         computed block by block.
     """
     weight = None if weight is None else scale_weights(weight)
     n, p = Y.shape
-    score_weights = settings.score_weights(*_mean_and_variance(Y, weight))
     # Starts of iterative solvers, and models without an intercept, depend on the coordinates.
     compress = (
         settings.fit_intercept and not settings.iterative and (weight is None or weight.ndim == 1)
     )
-    n_held_out = sum(len(test) for _, test in splits)
     targets = ScoredTargets.of(
         Y,
         weight,
-        score_weights,
+        settings.score_weights(*_mean_and_variance(Y, weight)),
         compress=compress,
         by_target=settings.by_target(n, p),
-        n_repeats=max(1.0, n_held_out / n),
+        n_repeats=max(1.0, sum(len(test) for _, test in splits) / n),
     )
     steps = count(1)
 
@@ -308,11 +239,9 @@ def search_rows(
     # Small matrices need one BLAS thread; it is faster to set that once than in every step.
     with one_thread(max(n, targets.coordinates.shape[1]) <= SMALL_MATRIX):
         for map_key, feature_map in maps.items():
-            trial = _try_map(
-                X, targets, feature_map, splits, settings, split_done, keys, most_numbers
-            )
-            trials.append(replace(trial, map_key=map_key))
-        return _conclude(trials, targets, settings, units)
+            rows = _map_rows(X, targets, feature_map, splits, settings, keys, most_numbers)
+            trials.append(_try_candidates(map_key, rows, targets, settings, split_done))
+        return _conclude(Comparison(trials, targets, settings), scale, InputRange.of(X))
 
 
 def search_moments(
@@ -322,7 +251,8 @@ def search_moments(
     settings: SearchSettings,
     *,
     ordered: bool = False,
-    units: TargetUnits | None = None,
+    scale: TargetScale | None = None,
+    inputs: InputRange | None = None,
 ) -> Selected:
     """Try all candidates on the moments of folds, and fit the model that is kept on their sum.
 
@@ -337,8 +267,10 @@ def search_moments(
         Fitted; the moments are those of its features.
     settings : SearchSettings
     ordered : bool, default=False
-    units : TargetUnits, optional
-        Of the rows of the sample.
+    scale : TargetScale, optional
+        The scale on which targets are learned; scores are in units of the targets.
+    inputs : InputRange, optional
+        Range of the inputs of all rows.
     """
     total: Any = sum(parts[1:], parts[0])
     rows = total if total.complete else total.rows
@@ -352,38 +284,66 @@ def search_moments(
     for outputs, group in total.groups:
         mean[outputs], variance[outputs] = group.mean_y, np.diag(group.V) / group.weight
     Y, weight = (np.zeros((0, p)), None) if sample is None else (sample.Y, factor * sample.weight)
-    score_weights = settings.score_weights(mean, variance)
     by_target = settings.by_target(rows.n_samples, p)
-    targets = ScoredTargets.of(Y, weight, score_weights, by_target=by_target)
+    targets = ScoredTargets.of(
+        Y, weight, settings.score_weights(mean, variance), by_target=by_target
+    )
     trains = list(accumulate(parts[:-1])) if ordered else leave_one_out_sums(parts)
-    folds = list(zip(trains, parts[int(ordered) :], strict=True))
-    jobs, centred = [], settings.fit_intercept
-    for part, (train, test) in enumerate(folds, start=int(ordered)):
+    folds = list[_MomentFold]()
+    for part, train in enumerate(trains, start=int(ordered)):
         index, Phi = np.zeros(0, dtype=np.intp), np.zeros((0, total.n_features))
         if sample is not None:
             index = np.flatnonzero(sample.part == part)
             Phi = sample.Phi[index]
-        held_out = test, index, Phi
-        jobs.append(partial(fold_of_moments, targets, train, *held_out, centred=centred))
-    trial = _try_moments(jobs, total, feature_map, targets, settings)
-    return _conclude([replace(trial, sample=lambda: sample)], targets, settings, units)
+        folds.append((train, parts[part], index, Phi))
+    mapped = _map_moments(folds, total, feature_map, targets, settings, lambda: sample)
+    trials = [_try_candidates(None, mapped, targets, settings, lambda: None)]
+    return _conclude(Comparison(trials, targets, settings), scale, inputs)
 
 
-def _try_map(
+class MappedRows(NamedTuple):
+    """The rows of a search in the features of one map.
+
+    Attributes
+    ----------
+    feature_map : transformer or None
+        Fitted on all rows.
+    spread : float
+        Mean squared length of the features, about their mean with an intercept.
+    folds : list of callable
+        Each makes a `Fold`.
+    problem : callable
+        Gives the problem of all rows.
+    sample : callable
+        Gives some of the rows, or None.
+    """
+
+    feature_map: Any
+    spread: float
+    folds: Sequence[Callable[[], Fold]]
+    problem: Callable[[], Problem]
+    sample: Callable[[], RowSample | None]
+
+
+# Moments of training rows and of held-out rows, numbers of rows to predict, and their features.
+_MomentFold = tuple[Moments, Moments, Index, Array]
+
+
+def _map_rows(
     X: Any,
     targets: ScoredTargets,
     feature_map: Any,
     splits: Sequence[Split],
     settings: SearchSettings,
-    split_done: Callable[[], None],
     keys: NDArray[np.uint64] | None,
     most_numbers: float,
-) -> Trial:
-    """Errors of all candidates with one feature map on rows in memory."""
+) -> MappedRows:
+    """Rows in memory in the features of a map that is not fitted yet."""
     (n, p), weight, centred = targets.Y.shape, targets.weight, settings.fit_intercept
-    Y = targets.Y[:, 0] if p == 1 else targets.Y
-    in_folds = fitted_in_folds(feature_map, n)
-    if FeatureMapTraits.of(feature_map).cross_fitted:
+    Y, traits = targets.Y[:, 0] if p == 1 else targets.Y, FeatureMapTraits.of(feature_map)
+    # Whether the map is fitted again on the training rows of every split.
+    in_folds = feature_map is not None and (traits.needs_targets or traits.exact_rows < n <= SMALL)
+    if traits.cross_fitted:
         fitted, Phi = fit_and_map(feature_map, X, Y, weight, ensure_min_samples=2)
     else:
         fitted = fit_feature_map(feature_map, X, Y, weight)
@@ -392,7 +352,7 @@ def _try_map(
             rounds = _rounds(splits, n) if n * m > most_numbers and m + p <= n else None
             if rounds is not None:
                 height = max(1, int(most_numbers / m))
-                return _try_blocks(X, targets, fitted, rounds, settings, split_done, keys, height)
+                return _map_blocks(X, targets, fitted, rounds, settings, keys, height)
         Phi = map_features(fitted, X, ensure_min_samples=2)
     check_range("X" if feature_map is None else "the output of feature_map", Phi)
     m = Phi.shape[1]
@@ -418,8 +378,7 @@ def _try_map(
         features = compress_rows(Phi, np.zeros((n, 1)), centred=True).Phi
         fold_options["n_features"] = m
 
-    def fold_of(split: Split) -> Fold:
-        train, test = split
+    def fold(train: Index, test: Index) -> Fold:
         train, test = train[row_weight[train] > 0.0], test[row_weight[test] > 0.0]
         both = features[train], features[test]
         if in_folds and len(train) and len(test):
@@ -442,9 +401,8 @@ def _try_map(
 
     centre = row_weight @ Phi / row_weight.sum() if centred else 0.0
     spread = row_weight @ np.sum((Phi - centre) ** 2, axis=1) / row_weight.sum()
-    jobs = [partial(fold_of, split) for split in splits]
-    trial = _try_folds(jobs, fitted, float(spread), targets, settings, split_done, problem)
-    return replace(trial, sample=sample)
+    folds = [partial(fold, *split) for split in splits]
+    return MappedRows(fitted, float(spread), folds, problem, sample)
 
 
 def _rounds(splits: Sequence[Split], n: int) -> list[list[Index]] | None:
@@ -464,22 +422,20 @@ def _rounds(splits: Sequence[Split], n: int) -> list[list[Index]] | None:
     return rounds
 
 
-def _try_blocks(
+def _map_blocks(
     X: Any,
     targets: ScoredTargets,
     fitted: Any,
     rounds: Sequence[Sequence[Index]],
     settings: SearchSettings,
-    split_done: Callable[[], None],
     keys: NDArray[np.uint64] | None,
     height: int,
-) -> Trial:
-    """Errors of all candidates with features that are computed in blocks of rows, and not kept."""
+) -> MappedRows:
+    """Rows in memory in the features of a map, which are computed in blocks of rows and not kept."""
     (n, p), Y = targets.Y.shape, targets.Y
     most = max(1, int(sample_size(p) / len(rounds[0])))
     weight = np.ones((n, 1)) if targets.weight is None else targets.weight.reshape(n, -1)
-    weight = np.broadcast_to(weight, Y.shape)
-    jobs, centred = list[Callable[[], Fold]](), settings.fit_intercept
+    weight, folds = np.broadcast_to(weight, Y.shape), list[_MomentFold]()
     for tests in rounds:
         parts = list[Moments]()
         for test in tests:
@@ -492,9 +448,7 @@ def _try_blocks(
             parts.append(total)
         for test, train, part in zip(tests, leave_one_out_sums(parts), parts, strict=True):
             index = test[np.linspace(0, len(test) - 1, min(most, len(test))).astype(np.intp)]
-            Phi = map_features(fitted, _safe_indexing(X, index))
-            held_out = part, index, Phi
-            jobs.append(partial(fold_of_moments, targets, train, *held_out, centred=centred))
+            folds.append((train, part, index, map_features(fitted, _safe_indexing(X, index))))
 
     @cache
     def sample() -> RowSample | None:
@@ -504,50 +458,70 @@ def _try_blocks(
         Phi, w = map_features(fitted, _safe_indexing(X, rows)), targets.weight
         return RowSample.of(Phi, Y[rows], keys[rows], None if w is None else w[rows])
 
-    trial = _try_moments(jobs, sum(parts[1:], parts[0]), fitted, targets, settings, split_done)
-    return replace(trial, sample=sample)
+    return _map_moments(folds, sum(parts[1:], parts[0]), fitted, targets, settings, sample)
 
 
-def _try_moments(
-    jobs: Sequence[Callable[[], Fold]],
+def _map_moments(
+    folds: Sequence[_MomentFold],
     total: Moments,
     fitted: Any,
     targets: ScoredTargets,
     settings: SearchSettings,
-    split_done: Callable[[], None] = lambda: None,
-) -> Trial:
-    """Errors of all candidates on moments of the training and the held-out rows of every split."""
+    sample: Callable[[], RowSample | None],
+) -> MappedRows:
+    """Rows of which the moments of the training and the held-out rows of every split are known."""
     centred = settings.fit_intercept
     for kernel in settings.kernels:
         check_rank_fits(kernel.rank, total.n_features, total.n_outputs)
 
     @cache
     def problem() -> Problem:
-        complete = total if total.complete else complete_moments(total, centred=centred)
-        return reduce_moments(complete, centred=centred)
+        return reduce_moments(complete_moments(total, centred=centred), centred=centred)
 
     rows = total if total.complete else total.rows
     spread = float(np.trace(rows.C)) / rows.weight
     spread = spread if centred else spread + float(rows.mean_phi @ rows.mean_phi)
-    return _try_folds(jobs, fitted, spread, targets, settings, split_done, problem)
+    makers = [partial(fold_of_moments, targets, *fold, centred=centred) for fold in folds]
+    return MappedRows(fitted, spread, makers, problem, sample)
 
 
-def _try_folds(
-    jobs: Sequence[Callable[[], Fold]],
-    fitted: Any,
-    spread: float,
+class Trial(NamedTuple):
+    """Held-out errors of all candidates with one feature map.
+
+    Attributes
+    ----------
+    map_key : Any
+        Key of the map.
+    rows : MappedRows
+    alphas : ndarray
+    folds : list of Fold
+        Without held-out rows other than those to predict.
+    errors : ndarray of shape (splits, kernels, alphas, q or 1)
+        By target, or summed over targets; in units in which the sum is the score.
+    """
+
+    map_key: Any
+    rows: MappedRows
+    alphas: Array
+    folds: list[Fold]
+    errors: Array
+
+
+def _try_candidates(
+    map_key: Any,
+    rows: MappedRows,
     targets: ScoredTargets,
     settings: SearchSettings,
     split_done: Callable[[], None],
-    problem: Callable[[], Problem],
 ) -> Trial:
-    """Errors of all candidates with a fitted map on the folds that the jobs make."""
-    noise, alphas = FeatureMapTraits.of(fitted).noise, settings.alphas
-    alphas = default_alphas(spread, noise) if alphas is None else alphas
+    """Errors of all candidates with one feature map on the held-out rows of every split."""
+    alphas = settings.alphas
+    if alphas is None:
+        alphas = default_alphas(rows.spread, FeatureMapTraits.of(rows.feature_map).noise)
     shape = len(settings.kernels), len(alphas), len(targets.unit.T)
 
-    def errors_of(job: Callable[[], Fold]) -> tuple[Fold, Array]:
-        fold, errors = job(), np.empty(shape)
+    def errors_of(make_fold: Callable[[], Fold]) -> tuple[Fold, Array]:
+        fold, errors = make_fold(), np.empty(shape)
         for number, factor in learn_kernels(fold.problem, settings.kernels):
             errors[number] = fold.errors(factor.coefficients(alphas))
         # Only predictions are needed from now on.
@@ -556,12 +530,12 @@ def _try_folds(
         return fold, errors if targets.by_target else _sum_errors(errors, targets.score_weights)
 
     start = time.perf_counter()
-    results = [errors_of(jobs[0])]
+    results = [errors_of(rows.folds[0])]
     split_done()
-    short = (time.perf_counter() - start) * (len(jobs) - 1) < _MOMENT
+    short = (time.perf_counter() - start) * (len(rows.folds) - 1) < _MOMENT
     workers = 1 if short else settings.n_jobs
     parallel = Parallel(n_jobs=workers, prefer="threads", return_as="generator")
-    for result in parallel(map(delayed(errors_of), jobs[1:])):
+    for result in parallel(map(delayed(errors_of), rows.folds[1:])):
         results.append(result)
         split_done()
     folds, split_errors = zip(*results, strict=True)
@@ -571,7 +545,7 @@ def _try_folds(
         # A target without rows in a split gets its mean error in the other splits.
         sums = np.where(missing, 0.0, errors).sum(axis=0)
         errors = np.where(missing, sums / np.maximum((~missing).sum(axis=0), 1), errors)
-    return Trial(None, fitted, alphas, noise, list(folds), errors, problem, lambda: None)
+    return Trial(map_key, rows, alphas, list(folds), errors)
 
 
 def _sum_errors(errors: Array, score_weights: Array) -> Array:
@@ -584,61 +558,241 @@ def _sum_errors(errors: Array, score_weights: Array) -> Array:
     return np.where(counted > 0.0, sums / np.where(counted > 0.0, counted, 1.0), np.nan)
 
 
+class HeldOutPredictions(NamedTuple):
+    """Predictions of rows by models that have not seen them.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (K, 1 or q)
+        Of the models in the average of the model that is kept.
+    row : ndarray of shape (N,)
+        Numbers of the rows.
+    values : ndarray of shape (N, p)
+        NaN for a target without a training row in the split.
+    """
+
+    shares: Array
+    row: Index
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """All candidates of a search, by their errors on the same folds.
+
+    Attributes
+    ----------
+    trials : list of Trial
+        One for every feature map.
+    targets : ScoredTargets
+    settings : SearchSettings
+    """
+
+    trials: Sequence[Trial]
+    targets: ScoredTargets
+    settings: SearchSettings
+
+    def only_kernels(self, wanted: Sequence[bool]) -> Comparison:
+        """The comparison of the candidates with some of the kernels."""
+        numbers = np.flatnonzero(wanted)
+        kernels = [self.settings.kernels[number] for number in numbers]
+        trials = [trial._replace(errors=trial.errors[:, numbers]) for trial in self.trials]
+        return Comparison(trials, self.targets, replace(self.settings, kernels=kernels))
+
+    def choose(self, splits: Any = slice(None)) -> tuple[int, int, int, float]:
+        """Numbers of the feature map, the kernel and the alpha of the best candidate, and its error.
+
+        Of equally good candidates, the one with the largest shrinkage and then the largest alpha
+        is chosen. Only some of the ``splits`` may count.
+        """
+        shrinkages = [kernel.shrinkage for kernel in self.settings.kernels]
+        best = 0, 0, 0, np.inf
+        for number, trial in enumerate(self.trials):
+            errors = trial.errors[splits].sum(axis=-1)
+            errors = errors.reshape(len(errors), -1)
+            shrinkage, alpha = np.meshgrid(shrinkages, trial.alphas, indexing="ij")
+            order = np.lexsort((-alpha.ravel(), -shrinkage.ravel()))
+            one_se = self.settings.selection == "one_se"
+            chosen = int(order[choose_candidate(errors[:, order], one_se=one_se)])
+            error = float(errors[:, chosen].mean())
+            if error < best[3] or number == 0:
+                best = number, *divmod(chosen, len(trial.alphas)), error
+        return best
+
+    def candidate(
+        self,
+        number: int,
+        kernel: int,
+        column: int,
+        scale: TargetScale | None,
+        inputs: InputRange | None,
+    ) -> Candidate:
+        """A feature map with a kernel and an alpha, by their numbers, fitted on all rows."""
+        trial = self.trials[number]
+        settings = replace(self.settings.kernels[kernel], alpha=float(trial.alphas[column]))
+        fit, feature_map = fit_problem(trial.rows.problem(), settings), trial.rows.feature_map
+        sample = trial.rows.sample()
+        model = FittedModel(feature_map, fit.linear, fit, feature_map, scale, inputs, sample)
+        return Candidate(trial.map_key, model)
+
+    def models(self, without: int | None = None) -> list[tuple[int, Array]]:
+        """Models to be stacked: numbers of trials, and weights (kernels, alphas, 1 or q) of candidates.
+
+        They are the average of the candidates of every feature map, and for every map that
+        estimates a noise the kernel ridge with the noise for its alpha; or the one candidate that
+        is kept. The split ``without`` does not count, unless it is the only one.
+        """
+        folds, n_kernels = self.trials[0].folds, len(self.settings.kernels)
+        splits, models, n_rows = np.arange(len(folds)) != without, [], 0.0
+        splits = splits if splits.any() else ~splits
+        if self.settings.selection != "average":
+            number, kernel, column, _ = self.choose(splits)
+            weights = np.zeros((n_kernels, len(self.trials[number].alphas), 1))
+            weights[kernel, column] = 1.0
+            return [(number, weights)]
+        for split in np.flatnonzero(splits):
+            n_rows += float(folds[split].total.max()) / self.targets.n_repeats
+        for number, trial in enumerate(self.trials):
+            by_target = self.targets.by_target
+            weights = candidate_weights(trial.errors[splits], n_rows, by_target=by_target)
+            models.append((number, weights))
+        for number, trial in enumerate(self.trials):
+            noise = FeatureMapTraits.of(trial.rows.feature_map).noise
+            columns = np.flatnonzero(trial.alphas == noise)
+            if len(columns) and self.settings.kernels[0].shrinkage == 1.0:
+                weights = np.zeros((n_kernels, len(trial.alphas), 1))
+                weights[0, columns[0]] = 1.0
+                models.append((number, weights))
+        return models
+
+    def predict_held_out(self) -> HeldOutPredictions | None:
+        """Held-out rows, predicted by an average of the models; None without held-out rows.
+
+        The rows of a split are predicted with weights of candidates from the other splits, and with
+        shares from other rows. With repeated folds other splits hold out the same rows, so that the
+        predictions are not entirely independent of them.
+        """
+        rows, split_of, values = list[Index](), list[Index](), list[Array]()
+        for split, fold in enumerate(self.trials[0].folds):
+            if len(fold.index) == 0:
+                continue
+            predicted = []
+            for number, weights in self.models(without=split):
+                trial, kernels = self.trials[number], self.settings.kernels
+                fold_of_map = trial.folds[split]
+                coef = weighted_coefficients(fold_of_map.problem, kernels, trial.alphas, weights)
+                predicted.append(fold_of_map.predict(coef, weights.sum(axis=(0, 1))))
+            rows.append(fold.index)
+            split_of.append(np.full(len(fold.index), split))
+            values.append(np.stack(predicted))
+        if not values:
+            return None
+        targets, row, together = self.targets, np.concatenate(rows), np.concatenate(values, axis=1)
+        shares, average = np.ones((1, 1)), together[0]  # of (K, N, q)
+        if len(together) > 1:
+            Y, weight = _targets_of_rows(row, targets.coordinates, targets.weight)
+            errors, by_target = targets.in_units(Y - together), targets.by_target
+            shares, average = model_shares(errors, weight, by_target=by_target), np.empty(Y.shape)
+            split_of_row = np.concatenate(split_of)
+            for split in np.unique(split_of_row):
+                held_out = split_of_row == split
+                other = ~np.isin(row, row[held_out])
+                apart = model_shares(errors[:, other], weight[other], by_target=by_target)
+                average[held_out] = (together[:, held_out] * apart[:, None]).sum(axis=0)
+        if targets.basis is not None:
+            average = targets.first + average @ targets.basis.T
+        return HeldOutPredictions(shares, row, average)
+
+    def relative_variance(self, number: int, settings: FitSettings) -> Array:
+        """Variance of new observations of the held-out rows, (N,), in units of the noise.
+
+        By the Gaussian process of a kernel with the features of the map of this number.
+        """
+        variances = []
+        for fold in self.trials[number].folds:
+            if len(fold.index):
+                ((_, factor),) = learn_kernels(fold.problem, [settings])
+                posterior = fit_unit_posterior(factor, settings.alpha)
+                variances.append(posterior.relative_variance(fold.predicted))
+        return np.concatenate(variances)
+
+    def weights(self, shares: Array | None) -> list[Array]:
+        """Weights (kernels, alphas, 1 or p) of the candidates of every map, from shares of models."""
+        weights, models = [np.zeros((*t.errors.shape[1:3], 1)) for t in self.trials], self.models()
+        shares = np.full((len(models), 1), 1.0 / len(models)) if shares is None else shares
+        for (number, model_weights), share in zip(models, shares, strict=True):
+            weights[number] = weights[number] + model_weights * share
+        return weights
+
+    def score(
+        self, held_out: HeldOutPredictions | None, scale: TargetScale | None
+    ) -> HeldOutScore | None:
+        """Errors of held-out predictions in units of the targets."""
+        if held_out is None:
+            return None
+        targets, Y = self.targets, self.targets.Y
+        score_weights = targets.score_weights
+        if scale is not None:
+            Y = scale.inverse_transform(Y)
+            held_out = held_out._replace(values=scale.inverse_transform(held_out.values))
+            score_weights = self.settings.score_weights(*_mean_and_variance(Y, targets.weight))
+        residuals = _residuals(held_out, Y, targets.weight, np.ones(len(held_out.row)))
+        return HeldOutScore.of(residuals, score_weights)
+
+
 def _conclude(
-    trials: list[Trial],
-    targets: ScoredTargets,
-    settings: SearchSettings,
-    units: TargetUnits | None,
+    compared: Comparison, scale: TargetScale | None, inputs: InputRange | None
 ) -> Selected:
     """Choose what is kept, fit it on all rows, and score it on held-out rows."""
-    kernels, n_kernels = settings.kernels, len(settings.kernels)
-    best = _fit_best(trials, settings)
-    _warn_of_ends(best, trials, settings)
+    trials, targets, kernels = compared.trials, compared.targets, compared.settings.kernels
+    averaging = compared.settings.selection == "average"
+    number, kernel, column, error = compared.choose()
+    best = compared.candidate(number, kernel, column, scale, inputs)
     entangled: Candidate | None = best
-    if not _is_entangled(best.fit.settings):
-        wanted = np.array([_is_entangled(kernel) for kernel in kernels])
-        entangled = _fit_best(trials, settings, wanted) if wanted.any() else None
-    models = _models(trials, targets, settings, n_kernels)
-    shares, held_out = np.full((len(models), 1), 1.0 / len(models)), None
-    predicted = _predict_held_out(trials, targets, settings, n_kernels, best)
-    predicted_by_ridge = predicted
-    if predicted is not None:
-        shares, held_out = predicted
-        if n_kernels > 1:
-            predicted_by_ridge = _predict_held_out(trials, targets, settings, 1, None)
-    weights = [np.zeros((*trial.errors.shape[1:3], 1)) for trial in trials]
-    for (number, model_weights), share in zip(models, shares, strict=True):
-        weights[number] = weights[number] + model_weights * share
-    kept, kept_weights, linear = [], [], best.fit.linear
-    for trial, trial_weights in zip(trials, weights, strict=True):
-        # In an average, the map of the best candidate is kept even without a weight.
-        is_best = settings.selection == "average" and trial.map_key == best.map_key
-        if trial_weights.any() or is_best:
-            kept.append(trial)
-            kept_weights.append(trial_weights)
-    if settings.selection == "average":
-        linear = _average(kept, kept_weights, kernels)
-    score, ridge_score = None, None
-    if held_out is not None and predicted_by_ridge is not None:
-        score_weights = targets.score_weights
-        if units is not None:
-            score_weights = settings.score_weights(*_mean_and_variance(units.Y, targets.weight))
-        score = HeldOutScore.of(_residuals(held_out, targets, units), score_weights)
-        ridge_score = HeldOutScore.of(
-            _residuals(predicted_by_ridge[1], targets, units), score_weights
-        )
+    _warn_of_ends(trials[number], best.model.fit.settings.alpha, compared.settings)
+    if not _is_entangled(kernels[kernel]):
+        entangling, entangled = list(map(_is_entangled, kernels)), None
+        if any(entangling):
+            others = compared.only_kernels(entangling)
+            entangled = others.candidate(*others.choose()[:3], scale, inputs)
+    held_out = by_ridge = compared.predict_held_out()
+    if held_out is not None and len(kernels) > 1:
+        by_ridge = compared.only_kernels(
+            [kernel is kernels[0] for kernel in kernels]
+        ).predict_held_out()
+    weights = compared.weights(None if held_out is None else held_out.shares)
+    # In an average, the map of the best candidate is kept even without a weight.
+    kept = [
+        (trial, of_trial)
+        for trial, of_trial in zip(trials, weights, strict=True)
+        if of_trial.any() or (averaging and trial is trials[number])
+    ]
+    residuals = measured = None
+    if held_out is not None:
+        variance = compared.relative_variance(number, best.model.fit.settings)
+        residuals = _residuals(held_out, targets.Y, targets.weight, variance)
+        measured, _ = _targets_of_rows(np.unique(residuals.row), targets.Y, targets.weight)
+    model = replace(
+        best.model,
+        feature_map=_side_by_side([trial.rows.feature_map for trial, _ in kept]),
+        linear=_average(kept, kernels) if averaging else best.model.linear,
+        sample=None,
+        residuals=residuals,
+        measured=measured,
+        parts=_noise_parts(kept, kernels),
+    )
+    rows_before = sum(len(kernels) * len(trial.alphas) for trial in trials[:number])
     return Selected(
-        feature_map=kept[0].feature_map if len(kept) == 1 else _side_by_side(kept),
-        linear=linear,
+        model=model,
         best=best,
+        best_index=rows_before + kernel * len(trials[number].alphas) + column,
+        best_error=error,
         entangled=entangled,
-        parts=_noise_parts(kept, kept_weights, kernels),
         cv_results=_results(trials, kernels),
         target_scores=_target_scores(trials, targets) if targets.by_target else None,
-        weights=_flat_weights(weights, targets) if settings.selection == "average" else None,
-        residuals=None if held_out is None else _residuals(held_out, targets),
-        score=score,
-        kernel_ridge_score=ridge_score,
+        weights=_flat_weights(weights, targets) if averaging else None,
+        score=compared.score(held_out, scale),
+        kernel_ridge_score=compared.score(by_ridge, scale),
         n_splits=len(trials[0].folds),
     )
 
@@ -646,156 +800,6 @@ def _conclude(
 def _is_entangled(settings: FitSettings) -> bool:
     """Whether the kernel relates the targets to each other."""
     return settings.shrinkage < 1.0 and settings.prediction == "entangled"
-
-
-def _choose(
-    trials: Sequence[Trial],
-    kernels: Sequence[FitSettings],
-    rule: str,
-    wanted: NDArray[np.bool_],
-    splits: NDArray[np.bool_],
-) -> tuple[int, int, int, float]:
-    """Numbers of the map, the kernel and the alpha of the best candidate, and its error.
-
-    Only kernels and splits of the two masks count. Of equally good candidates, the one with the
-    largest shrinkage and then the largest alpha is chosen.
-    """
-    numbers = np.flatnonzero(wanted)
-    shrinkages = np.array(list(map(attrgetter("shrinkage"), kernels)))[numbers]
-    best = 0, 0, 0, np.inf
-    for number, trial in enumerate(trials):
-        errors = trial.errors[splits][:, numbers].sum(axis=-1)
-        errors = errors.reshape(len(errors), -1)
-        shrinkage, alpha = np.meshgrid(shrinkages, trial.alphas, indexing="ij")
-        order = np.lexsort((-alpha.ravel(), -shrinkage.ravel()))
-        chosen = order[choose_candidate(errors[:, order], one_se=rule == "one_se")]
-        kernel, column = divmod(int(chosen), len(trial.alphas))
-        error = float(errors[:, chosen].mean())
-        if error < best[3] or number == 0:
-            best = number, int(numbers[kernel]), column, error
-    return best
-
-
-def _fit_best(
-    trials: Sequence[Trial], settings: SearchSettings, wanted: NDArray[np.bool_] | None = None
-) -> Candidate:
-    """The best candidate, or the best with a kernel that is wanted, fitted on all rows."""
-    kernels, splits = settings.kernels, np.ones(len(trials[0].errors), dtype=bool)
-    wanted = np.ones(len(kernels), dtype=bool) if wanted is None else wanted
-    number, kernel, column, error = _choose(trials, kernels, settings.selection, wanted, splits)
-    trial, index = trials[number], 0
-    for earlier in trials[:number]:
-        index += len(kernels) * len(earlier.alphas)
-    index += kernel * len(trial.alphas) + column
-    fit = fit_problem(trial.problem(), replace(kernels[kernel], alpha=float(trial.alphas[column])))
-    return Candidate(trial.map_key, trial.feature_map, fit, error, index, trial.sample())
-
-
-def _models(
-    trials: Sequence[Trial],
-    targets: ScoredTargets,
-    settings: SearchSettings,
-    n_kernels: int,
-    without: int | None = None,
-) -> list[tuple[int, Array]]:
-    """Models to be stacked: numbers of trials, and weights (kernels, alphas, 1 or q) of candidates.
-
-    They are the average of the candidates of every feature map, and for every map that estimates a
-    noise the kernel ridge with the noise for its alpha; or the one candidate that is kept. Only the
-    first kernels count, and not the split ``without``, unless it is the only one.
-    """
-    folds, kernels, models = trials[0].folds, settings.kernels[:n_kernels], []
-    splits = np.arange(len(folds)) != without
-    splits = splits if splits.any() else ~splits
-    if settings.selection != "average":
-        wanted = np.ones(n_kernels, dtype=bool)
-        number, kernel, column, _ = _choose(trials, kernels, settings.selection, wanted, splits)
-        weights = np.zeros((n_kernels, len(trials[number].alphas), 1))
-        weights[kernel, column] = 1.0
-        return [(number, weights)]
-    n_rows = 0.0
-    for split in np.flatnonzero(splits):
-        n_rows += float(folds[split].total.max()) / targets.n_repeats
-    for number, trial in enumerate(trials):
-        errors = trial.errors[splits][:, :n_kernels]
-        weights = candidate_weights(errors, n_rows, by_target=targets.by_target)
-        models.append((number, weights))
-    for number, trial in enumerate(trials):
-        columns = np.flatnonzero(trial.alphas == trial.noise)
-        if len(columns) and kernels[0].shrinkage == 1.0:
-            weights = np.zeros((n_kernels, len(trial.alphas), 1))
-            weights[0, columns[0]] = 1.0
-            models.append((number, weights))
-    return models
-
-
-class _HeldOut(NamedTuple):
-    """Predictions (N, p) of rows, with their numbers (N,), by models that have not seen them.
-
-    NaN for a target without a training row in the split. ``relative_variance`` (N,) is the variance
-    of a new observation in units of the noise, by the Gaussian process of the best candidate.
-    """
-
-    row: Index
-    values: Array
-    relative_variance: Array
-
-
-def _predict_held_out(
-    trials: Sequence[Trial],
-    targets: ScoredTargets,
-    settings: SearchSettings,
-    n_kernels: int,
-    best: Candidate | None,
-) -> tuple[Array, _HeldOut] | None:
-    """Shares of the models, (K, 1 or q), and predictions of held-out rows by their average.
-
-    None without held-out rows.
-
-    The rows of a split are predicted with weights of candidates from the other splits, and with
-    shares from other rows. With repeated folds other splits hold out the same rows, so that the
-    predictions are not entirely independent of them.
-    """
-    rows, split_of, values, variances = list[Index](), list[Index](), list[Array](), list[Array]()
-    kernels, best_trial = settings.kernels[:n_kernels], trials[0]
-    for trial in trials:
-        best_trial = trial if best is not None and trial.map_key == best.map_key else best_trial
-    for split, fold in enumerate(trials[0].folds):
-        if len(fold.index) == 0:
-            continue
-        predicted = []
-        for number, weights in _models(trials, targets, settings, n_kernels, split):
-            trial = trials[number]
-            problem = trial.folds[split].problem
-            coef = weighted_coefficients(problem, kernels, trial.alphas, weights)
-            predicted.append(trial.folds[split].predict(coef, weights.sum(axis=(0, 1))))
-        rows.append(fold.index)
-        split_of.append(np.full(len(fold.index), split))
-        values.append(np.stack(predicted))
-        variance = np.ones(len(fold.index))
-        if best is not None:
-            best_fold = best_trial.folds[split]
-            ((_, factor),) = learn_kernels(best_fold.problem, [best.fit.settings])
-            posterior = fit_unit_posterior(factor, best.fit.settings.alpha)
-            variance = posterior.relative_variance(best_fold.predicted)
-        variances.append(variance)
-    if not values:
-        return None
-    row, together = np.concatenate(rows), np.concatenate(values, axis=1)  # (K, N, q)
-    shares, average = np.ones((1, 1)), together[0]
-    if len(together) > 1:
-        Y, weight = _targets_of_rows(row, targets.coordinates, targets.weight)
-        errors, by_target = targets.in_units(Y - together), targets.by_target
-        shares, average = model_shares(errors, weight, by_target=by_target), np.empty(Y.shape)
-        split_of_row = np.concatenate(split_of)
-        for split in np.unique(split_of_row):
-            held_out = split_of_row == split
-            other = ~np.isin(row, row[held_out])
-            apart = model_shares(errors[:, other], weight[other], by_target=by_target)
-            average[held_out] = (together[:, held_out] * apart[:, None]).sum(axis=0)
-    if targets.basis is not None:
-        average = targets.first + average @ targets.basis.T
-    return shares, _HeldOut(row, average, np.concatenate(variances))
 
 
 def _targets_of_rows(row: Index, Y: Array, weight: Array | None) -> tuple[Array, Array]:
@@ -808,34 +812,29 @@ def _targets_of_rows(row: Index, Y: Array, weight: Array | None) -> tuple[Array,
 
 
 def _residuals(
-    held_out: _HeldOut, targets: ScoredTargets, units: TargetUnits | None = None
+    held_out: HeldOutPredictions, Y: Array, weight: Array | None, variance: Array
 ) -> Residuals:
-    """Residuals of held-out predictions, in units of the targets before a transformation."""
-    Y, values = targets.Y, held_out.values
-    if units is not None:
-        Y, values = units.Y, units.back(values)
-    Y, row_weight = _targets_of_rows(held_out.row, Y, targets.weight)
-    errors = without_rounding(Y - values, Y)
+    """Residuals of held-out predictions of targets (n, p), with the relative variances (N,)."""
+    Y, row_weight = _targets_of_rows(held_out.row, Y, weight)
+    errors = without_rounding(Y - held_out.values, Y)
     counted = (row_weight > 0.0) & ~np.isnan(errors).all(axis=1)
-    row, variance = held_out.row[counted], held_out.relative_variance[counted]
-    return Residuals(errors[counted], row_weight[counted], row, variance)
+    row = held_out.row[counted]
+    return Residuals(errors[counted], row_weight[counted], row, variance[counted])
 
 
-def _average(
-    trials: Sequence[Trial], weights: Sequence[Array], kernels: Sequence[FitSettings]
-) -> LinearModel:
+def _average(kept: Sequence[tuple[Trial, Array]], kernels: Sequence[FitSettings]) -> LinearModel:
     """The weighted mean of all candidates, with the features of the maps side by side."""
     coefs, intercept = [], np.zeros(1)
-    for trial, trial_weights in zip(trials, weights, strict=True):
-        problem, share = trial.problem(), trial_weights.sum(axis=(0, 1))
-        coef = weighted_coefficients(problem, kernels, trial.alphas, trial_weights)
+    for trial, weights in kept:
+        problem, share = trial.rows.problem(), weights.sum(axis=(0, 1))
+        coef = weighted_coefficients(problem, kernels, trial.alphas, weights)
         coefs.append(coef.T @ problem.features.T)
         intercept = intercept + share * problem.mean_y - coefs[-1] @ problem.mean_phi
     return LinearModel(np.hstack(coefs), intercept)
 
 
 def _noise_parts(
-    trials: Sequence[Trial], weights: Sequence[Array], kernels: Sequence[FitSettings]
+    kept: Sequence[tuple[Trial, Array]], kernels: Sequence[FitSettings]
 ) -> tuple[NoisePart, ...]:
     """Feature maps of an average on which models of noise are fitted; empty without an average.
 
@@ -844,13 +843,13 @@ def _noise_parts(
     if these have a share of at least `LEAST_SHARE` for every target; otherwise there are no parts.
     """
     parts, total = [], np.zeros(1)
-    for trial, trial_weights in zip(trials, weights, strict=True):
-        kernel, column = divmod(int(trial_weights.sum(axis=2).argmax()), len(trial.alphas))
+    for trial, weights in kept:
+        kernel, column = divmod(int(weights.sum(axis=2).argmax()), len(trial.alphas))
         settings = replace(kernels[kernel], alpha=float(trial.alphas[column]))
-        shows_noise = not FeatureMapTraits.of(trial.feature_map).cross_fitted
-        share = trial_weights.sum(axis=(0, 1)) * shows_noise
+        shows_noise = not FeatureMapTraits.of(trial.rows.feature_map).cross_fitted
+        share = weights.sum(axis=(0, 1)) * shows_noise
         total = total + share
-        parts.append(NoisePart(trial.feature_map, settings, share))
+        parts.append(NoisePart(trial.rows.feature_map, settings, share))
     if len(parts) < 2 or total.min() < LEAST_SHARE:
         return ()
     return tuple([part._replace(share=part.share / total) for part in parts])
@@ -923,32 +922,28 @@ def _mean_and_variance(Y: Array, weight: Array | None) -> tuple[Array, Array]:
     return mean, np.sum(weight * (Y - mean) ** 2, axis=0) / total
 
 
-def fitted_in_folds(feature_map: Any, n_rows: int) -> bool:
-    """Whether a map is fitted again on the training rows of every split."""
-    if feature_map is None:
-        return False
-    traits = FeatureMapTraits.of(feature_map)
-    return traits.needs_targets or traits.exact_rows < n_rows <= SMALL
+def _warn_of_ends(trial: Trial, alpha: float, settings: SearchSettings) -> None:
+    """Warn if the best alpha is at an end of the grid of its feature map."""
+    alphas, end = trial.alphas, "largest"
+    if len(alphas) == 1:
+        return
+    if alpha != alphas.max():
+        # No warning for the smallest alpha: forests interpolate by design, and the default grid
+        # already reaches almost zero.
+        interpolates = FeatureMapTraits.of(trial.rows.feature_map).interpolates
+        if alpha != alphas.min() or settings.alphas is None or interpolates:
+            return
+        end = "smallest"
+    warn_user(f"the {end} of the alphas was chosen, {alpha:.3g}; a wider grid may do better")
 
 
-def _warn_of_ends(best: Candidate, trials: Sequence[Trial], settings: SearchSettings) -> None:
-    """Warn if the best alpha is at an end of the grid."""
-    alphas = {trial.map_key: trial.alphas for trial in trials}[best.map_key]
-    # No warning for the smallest alpha: forests interpolate by design, and the default grid already
-    # reaches almost zero.
-    interpolates = FeatureMapTraits.of(best.feature_map).interpolates
-    ends = {"smallest": alphas.min(), "largest": alphas.max()}
-    for name, end in ends.items():
-        if name == "smallest" and (settings.alphas is None or interpolates):
-            continue
-        if len(alphas) > 1 and best.fit.settings.alpha == end:
-            warn_user(f"the {name} of the alphas was chosen, {end:.3g}; a wider grid may do better")
-
-
-def _side_by_side(trials: Sequence[Trial]) -> FeatureUnion:
-    """The feature maps of trials as one map with the features of all; None is the columns."""
+def _side_by_side(feature_maps: Sequence[Any]) -> Any:
+    """One map with the features of several; None is the columns."""
+    if len(feature_maps) == 1:
+        return feature_maps[0]
     parts = []
-    for number, trial in enumerate(trials):
-        part = FunctionTransformer() if trial.feature_map is None else trial.feature_map
-        parts.append((f"map{number}", part))
+    for number, feature_map in enumerate(feature_maps):
+        parts.append(
+            (f"map{number}", FunctionTransformer() if feature_map is None else feature_map)
+        )
     return FeatureUnion(parts)
