@@ -129,6 +129,22 @@ def test_kernel_ridge_with_a_given_alpha_is_ridge_in_any_unit(
             assert_same(scaled.fit(unit * X, Y).predict(unit * X), expected, Y)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(
+    ("n", "p"), [(8, 30), (20, 1200), (1300, 1200), (2100, 2200)], ids="{}".format
+)
+def test_more_targets_than_features_over_16_decades(n, p, fit_intercept, rng):
+    X = rng.normal(size=(n, 5))
+    Y = X @ rng.normal(size=(5, p)) + rng.normal(size=(n, p)) + 2.0
+    unit = 10.0 ** rng.permutation(np.linspace(-8, 8, p))
+    expected = Ridge(0.1, fit_intercept=fit_intercept).fit(X, Y).predict(X)
+    model = EntangledKernelRidge(alpha=0.1, shrinkage=1.0, fit_intercept=fit_intercept)
+    assert_same(model.fit(X, unit * Y).predict(X) / unit, expected, Y, 1e-9)
+    if n < 20:
+        streamed = clone(model).partial_fit(X[:3], unit * Y[:3]).partial_fit(X[3:], unit * Y[3:])
+        assert_same(streamed.predict(X) / unit, expected, Y, 1e-9)
+
+
 @pytest.mark.parametrize("kernel", ["decomposable", "curl_free"])
 def test_random_features_with_a_given_alpha_are_ridge_in_any_unit(table, kernel):
     X, Y, w = table

@@ -50,7 +50,6 @@ _WORTH_SQUARING, _SHORTEST_SQUARE = 64, 1e-5
 # Targets whose units differ by more than this factor get a basis that keeps the digits of the small
 # ones.
 _GRADED_UNITS = 1e6
-_MOST_GRADED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,13 +237,22 @@ def reduce_moments(
     unit = np.sqrt(np.diag(working.V))
     unit[unit == 0.0] = 1.0
     spanning = targets / np.sqrt(scale)[:, None]
+    # The vector of ones would hide targets in small units.
+    ones_apart = not centred and outputs_in is None and _are_graded(unit)
     if not centred:
-        length = np.sqrt(np.trace(working.V) / p)
-        spanning = np.vstack([spanning, np.sqrt(moments.weight) * moments.mean_y, length * ones])
+        spanning = np.vstack([spanning, np.sqrt(moments.weight) * moments.mean_y])
+        if not ones_apart:
+            length = np.sqrt(np.trace(working.V) / p)
+            spanning = np.vstack([spanning, length * ones])
     basis = None
-    if centred or outputs_in is not None or not _are_graded(unit):
+    # Rotating a basis that keeps the digits of small units would mix them with those of large ones.
+    if rows is None or not rows.graded:
         basis = _row_space(spanning, unit, compressed=outputs_in is not None)
     outputs = np.eye(moments.n_outputs) if basis is None else basis
+    targets = targets @ outputs
+    if ones_apart:
+        outputs = _append_ones(outputs)
+        targets = _pad_columns(targets, outputs.shape[1])
 
     norms = None if rows is None else rows.norms
     objective = Alignment.from_moments(
@@ -258,7 +266,7 @@ def reduce_moments(
         features=features,
         outputs=outputs,
         scale=scale,
-        targets=targets @ outputs,
+        targets=targets,
         whitened=objective.transformed(whitener, outputs, whitened=centred),
         mean_phi=moments.mean_phi if centred else np.zeros(moments.n_features),
         mean_y=moments.mean_y if centred else np.zeros(moments.n_outputs),
@@ -470,22 +478,40 @@ def _row_space(
         directions = directions[values > rank_tolerance(max(rows.shape)) * values[0]]
     if len(directions) == p and not compressed:
         return None
-    if not compressed and unit.max() > _GRADED_UNITS * unit.min():
-        order = np.argsort(-unit, kind="stable")
-        basis = np.empty((p, len(directions)))
-        basis[order] = qr((directions * unit).T[order], mode="economic", pivoting=True)[0]
-        return basis
+    if not compressed and _are_graded(unit):
+        return _graded_basis(directions * unit, unit)
     basis = np.asarray(qr((directions * unit).T, mode="economic")[0])
     return basis @ svd(rows @ basis, full_matrices=False)[2].T if principal else basis
 
 
 def _are_graded(unit: Array) -> bool:
-    """Whether targets are of such different units that no basis keeps them beside the vector of ones.
-
-    Without an intercept the outputs are kept as they are then, unless they are very many.
-    """
+    """Whether targets have units so different that principal axes lose the digits of the small ones."""
     unit = unit[unit > 0.0]
-    return 0 < len(unit) <= _MOST_GRADED and bool(unit.max() > _GRADED_UNITS * unit.min())
+    return len(unit) > 0 and bool(unit.max() > _GRADED_UNITS * unit.min())
+
+
+def _graded_basis(rows: Array, unit: Array) -> Array:
+    """Orthonormal basis (p, k) of the span of rows (k, p), accurate to rounding of each target's unit."""
+    order = np.argsort(-unit, kind="stable")
+    basis = np.empty((rows.shape[1], min(rows.shape)))
+    basis[order] = qr(rows.T[order], mode="economic", pivoting=True)[0]
+    return basis
+
+
+def _append_ones(basis: Array) -> Array:
+    """The basis (p, k) of targets with one more vector, the part of the ones outside of its span."""
+    ones = np.ones(len(basis))
+    for _ in range(2):  # once leaves rounding of the part inside
+        ones = ones - basis @ (basis.T @ ones)
+    length = float(np.linalg.norm(ones))
+    if length <= np.sqrt(len(basis) * np.finfo(float).eps):
+        return basis
+    return np.column_stack([basis, ones / length])
+
+
+def _pad_columns(targets: Array, width: int) -> Array:
+    """Targets in a basis that `_append_ones` made wider: they have nothing along its last vector."""
+    return np.pad(targets, ((0, 0), (0, width - targets.shape[1])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -495,7 +521,8 @@ class CompressedRows:
     The original features are ``first_phi + Phi @ features.T`` and the targets ``first_y + Y @
     outputs.T``, except where ``outputs`` is the basis of an `OutputSubspace`: it holds only a
     projection of the targets. Then ``norms``, the norm and the trace of the targets' scatter V, and
-    ``target_scatter``, the diagonal of V, say what the projection has lost.
+    ``target_scatter``, the diagonal of V, say what the projection has lost. With ``graded`` the units
+    of the targets are very different, and ``outputs`` keeps the digits of the small ones.
     """
 
     Phi: Array
@@ -506,6 +533,7 @@ class CompressedRows:
     first_y: Array
     norms: tuple[float, float] | None = None
     target_scatter: Array | None = None
+    graded: bool = False
 
 
 def compress_for_fit(
@@ -540,15 +568,23 @@ def compress_rows(Phi: Array, Y: Array, *, centred: bool) -> CompressedRows:
             first_phi = np.asarray(Phi[0], dtype=np.float64)
         features, triangle = qr((Phi - first_phi).T, mode="economic")
         Phi = triangle.T
-    if Y.shape[1] > n + 1 and (centred or not _are_graded(np.linalg.norm(Y, axis=0))):
+    graded = False
+    if Y.shape[1] > n + 1:
         if centred:
             first_y = np.asarray(Y[0], dtype=np.float64)
-        spanning = np.vstack(
-            [Y - first_y, np.zeros_like(first_y) if centred else np.ones_like(first_y)]
-        )
-        outputs, triangle = qr(spanning.T, mode="economic")
-        Y = triangle.T[:n]
-    return CompressedRows(Phi, Y, features, outputs, first_phi, first_y)
+        shifted, unit = Y - first_y, np.linalg.norm(Y - first_y, axis=0)
+        graded = _are_graded(unit)
+        if graded:
+            outputs = _graded_basis(shifted, unit)
+            Y = shifted @ outputs
+            if not centred:
+                outputs = _append_ones(outputs)
+                Y = _pad_columns(Y, outputs.shape[1])
+        else:
+            last = np.zeros_like(first_y) if centred else np.ones_like(first_y)
+            outputs, triangle = qr(np.vstack([shifted, last]).T, mode="economic")
+            Y = triangle.T[:n]
+    return CompressedRows(Phi, Y, features, outputs, first_phi, first_y, graded=graded)
 
 
 def rotate_to_axes(
@@ -642,12 +678,17 @@ class OutputSubspace:
             spanning.append(sum(basis[:, block] @ targets for block, targets in self._blocks(part)))
         stacked = np.vstack(spanning)  # (q, p)
         del spanning
-        outputs = qr(stacked.T, mode="economic", overwrite_a=True)[0]  # (p, q)
+        unit = np.linalg.norm(stacked, axis=0)
+        graded = _are_graded(unit)
+        if graded:
+            outputs = _graded_basis(stacked, unit)  # (p, q)
+        else:
+            outputs = qr(stacked.T, mode="economic", overwrite_a=True)[0]
         projected = np.empty((len(Y), outputs.shape[1]))
         for block, targets in self._blocks(np.arange(len(Y))):
             projected[block] = targets @ outputs
         zero = np.zeros(Phi.shape[1])
-        self.rows = CompressedRows(Phi, projected, None, outputs, zero, self.first)
+        self.rows = CompressedRows(Phi, projected, None, outputs, zero, self.first, graded=graded)
 
     def _blocks(self, index: Index) -> Iterator[tuple[slice, Array]]:
         """Targets of some rows, relative to the first of all, a block at a time."""
