@@ -260,6 +260,15 @@ def kernel_methods(folds):
         "ptrEKL": EntangledKernelRidgeCV(
             None, **ours, param_grid={"prediction": ("partial_trace",)}
         ),
+        "reduced rank": EntangledKernelRidgeCV(
+            None,
+            **ours,
+            param_grid={
+                "shrinkage": (1.0,),
+                "prediction": ("reduced_rank",),
+                "rank": (0.125, 0.25, 0.5),
+            },
+        ),
         "output kernel": OutputKernelRidgeCV(cv=folds),
     }
 

@@ -288,8 +288,13 @@ def check_rank(rank: Any) -> None:
         check_real("rank", rank, need, 0.0, 1.0, without=(0.0,))
 
 
-def check_rank_fits(rank: Any, n_features: int, n_outputs: int) -> None:
-    """Raise when rank is a count larger than features times outputs."""
+def check_rank_fits(rank: Any, n_features: int, n_outputs: int, *, reduced: bool = False) -> None:
+    """Raise when rank is a count larger than features times outputs, or ``reduced``, than outputs."""
+    if reduced and isinstance(rank, Integral) and int(rank) > n_outputs:
+        raise ValueError(
+            f"rank must be between 1 and the number of targets, {n_outputs}, with "
+            f"prediction='reduced_rank', got {rank}; use rank=None for all directions"
+        )
     limit = n_features * n_outputs
     if isinstance(rank, Integral) and int(rank) > limit:
         raise ValueError(

@@ -28,6 +28,7 @@ PREDICTIONS = ("entangled", "partial_trace")
     [EntangledKernelRidge(prediction=prediction) for prediction in PREDICTIONS]
     + [
         EntangledKernelRidge(solver="ascent", rank=1, solver_params={"max_iter": 20}),
+        EntangledKernelRidge(prediction="reduced_rank", rank=1),
         EntangledKernelRidge(StandardScaler(with_mean=False)),
         EntangledKernelRidge(fit_intercept=False),
     ]

@@ -64,6 +64,7 @@ MODELS = {
     "linear": EntangledKernelRidge(),
     "partial trace": EntangledKernelRidge(StandardScaler(), prediction="partial_trace"),
     "kernel ridge": EntangledKernelRidge(shrinkage=1.0),
+    "reduced rank": EntangledKernelRidge(StandardScaler(), prediction="reduced_rank", rank=2),
     "no intercept": EntangledKernelRidge(fit_intercept=False, alignment_mix=0.3),
     "ascent": EntangledKernelRidge(RBF, solver="ascent", rank=3, solver_params={"max_iter": 20}),
     "rbf": EntangledKernelRidge(RBF),

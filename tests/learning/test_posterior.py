@@ -16,15 +16,26 @@ SETTINGS = [
     {"shrinkage": 1.0},
     {"shrinkage": 0.0, "solver": "ascent", "solver_params": {"max_iter": 20}},
     {"shrinkage": 0.4, "solver": "ascent", "solver_params": {"max_iter": 20}, "rank": 2},
+    {"shrinkage": 0.3, "prediction": "reduced_rank", "rank": 1},
 ]
 
 
-def used_matrix(model):
+def used_matrix(model, Phi, Y):
     m, p = model.coef_.shape[1], model.coef_.shape[0]
     D = dense.learned_matrix(
         model.kraus_, np.zeros((m, m)) if model.metric_ is None else model.metric_
     )
-    return dense.partial_trace_kernel(D, p) if model.prediction == "partial_trace" else D
+    if model.prediction == "entangled":
+        return D
+    D = dense.partial_trace_kernel(D, p)
+    return D if model.prediction == "partial_trace" else in_directions(D, model, Phi, Y)
+
+
+def in_directions(D, settings, Phi, Y, weight=None, centred=True):
+    """A scalar kernel times the projection on the leading directions of the targets."""
+    A, centred = D[:: Y.shape[1], :: Y.shape[1]], getattr(settings, "fit_intercept", centred)
+    V = dense.leading_directions(Phi, Y, A, settings.alpha, settings.rank, weight, centred)
+    return np.kron(A, V @ V.T)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -35,7 +46,7 @@ def test_covariance_is_the_dense_posterior(make_rows, rng, settings, fit_interce
     Phi, Y = make_rows(n, m, p)
     Z = rng.normal(size=(7, m))
     model = EntangledKernelRidge(alpha=0.7, fit_intercept=fit_intercept, **settings).fit(Phi, Y)
-    D = used_matrix(model)
+    D = used_matrix(model, Phi, Y)
     hat = dense.hat_matrix(Phi, D, 0.7, p, fit_intercept)
     freedom = np.diag(hat).reshape(n, p).sum(axis=0) + fit_intercept
     residuals = Y - model.predict(Phi)
@@ -147,6 +158,7 @@ FITS = [
     {},
     {"shrinkage": 1.0},
     {"prediction": "partial_trace"},
+    {"prediction": "reduced_rank", "rank": 2},
     {"solver": "ascent", "rank": 5, "max_iter": 10},
 ]
 
@@ -166,9 +178,10 @@ def refitted(fit, Phi, Y, weight, alpha, centred):
     n, p = Y.shape
     kraus, metric = fit.kraus(), fit.metric()
     D = dense.learned_matrix(kraus, metric)
-    if fit.settings.prediction == "partial_trace":
-        m = Phi.shape[1]
-        D = np.kron(np.einsum("fogo->fg", D.reshape(m, p, m, p)) / p, np.eye(p))
+    if fit.settings.prediction != "entangled":
+        D = dense.partial_trace_kernel(D, p)
+    if fit.settings.prediction == "reduced_rank":
+        D = in_directions(D, fit.settings, Phi, Y, weight[:, 0], centred)
     left = np.full((n, p), np.nan)
     for i in range(n):
         others = np.arange(n) != i
@@ -194,7 +207,9 @@ def test_residuals_are_those_of_fits_without_the_row(settings, centred, shape):
     assert found.n_rows == shape[0]
 
 
-@pytest.mark.parametrize("settings", FITS)
+@pytest.mark.parametrize(
+    "settings", [own for own in FITS if own.get("prediction") != "reduced_rank"]
+)
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("unit", [[1.0, 1.0, 1.0], [100.0, 1.0, 0.01]])
 def test_missing_targets_and_weights_of_targets(settings, centred, unit):

@@ -107,6 +107,28 @@ def ridge_predict(Phi, Y, D, alpha, Z, weight=None, fit_intercept=True):
     return mean_y + (gram(Z - mean_phi, D, p, Pw) @ dual).reshape(-1, p)
 
 
+def leading_directions(Phi, Y, A, alpha, rank, weight=None, fit_intercept=True):
+    """Leading eigenvectors (p, r) of Y^T K (K + alpha I)^-1 Y for the scalar kernel K = Phi A Phi^T."""
+    weight = np.ones(len(Y)) if weight is None else weight
+    if fit_intercept:
+        Phi, Y = center_columns(Phi, weight), center_columns(Y, weight)
+    root = np.sqrt(weight)[:, None]
+    K, Y = root * Phi @ A @ (root * Phi).T, root * Y
+    form = Y.T @ K @ np.linalg.solve(K + alpha * np.eye(len(K)), Y)
+    return np.linalg.eigh((form + form.T) / 2)[1][:, -rank:]
+
+
+def reduced_rank_predict(Phi, Y, A, alpha, rank, Z, weight=None, fit_intercept=True):
+    """Kernel ridge with phi^T A phi, and the predictions less the means projected on few directions."""
+    p = Y.shape[1]
+    V = leading_directions(Phi, Y, A, alpha, rank, weight, fit_intercept)
+    full = ridge_predict(Phi, Y, np.kron(A, np.eye(p)), alpha, Z, weight, fit_intercept)
+    mean = 0.0
+    if fit_intercept:
+        mean = Y.mean(axis=0) if weight is None else weight @ Y / weight.sum()
+    return mean + (full - mean) @ V @ V.T
+
+
 def posterior_covariance(Phi, D, alpha, Z, p, fit_intercept=True):
     """Blocks (t, p, p) of K(z, z) - K(z, X) (G + alpha I)^-1 K(X, z)."""
     mean_phi = Phi.mean(axis=0) if fit_intercept else 0.0

@@ -121,7 +121,7 @@ ENTANGLED = {
         "shrinkage": SHARES,
         "alignment_mix": SHARES,
         "target_alpha": [0.0, 0.1, 1e-60, 1e60],
-        "prediction": ["entangled", "partial_trace"],
+        "prediction": ["entangled", "partial_trace", "reduced_rank"],
         "rank": [None, None, 1, 2, 0.5],
         "solver": ["closed-form", "closed-form", "ascent", "lbfgs"],
         "solver_params": [None, {"max_iter": 5}, {"init": "random", "max_iter": 3}],

@@ -32,6 +32,17 @@ def test_no_two_kernels_are_the_same():
     assert len(learned) == 12
 
 
+def test_reduced_ranks_are_tried_of_kernel_ridge_and_of_partial_traces():
+    settings = kernels(
+        "closed-form", "ascent", prediction=("reduced_rank",), rank=(None, 2), shrinkage=(0.5, 1.0)
+    )
+    reduced = [own for own in settings if own.prediction == "reduced_rank"]
+    assert {own.rank for own in reduced} == {2}
+    assert [own.shrinkage for own in reduced].count(1.0) == 1
+    # Every rank is a rank of the predictions, so that without one they are those of partial traces.
+    assert {own.prediction for own in settings[1:] if own.rank is None} == {"partial_trace"}
+
+
 def test_steps_of_a_path_are_tried():
     settings = kernels("ascent", prediction=("entangled",), alignment_mix=(0.5,))
     assert {own.max_iter for own in settings[1:]} == {*(n for n in PATH_STEPS if n < 7), 7}

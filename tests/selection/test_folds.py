@@ -19,6 +19,7 @@ KERNELS = [
     FitSettings(shrinkage=1.0),
     FitSettings(alignment_mix=0.0, shrinkage=0.5, prediction="partial_trace"),
     FitSettings(alignment_mix=0.5, shrinkage=0.25),
+    FitSettings(alignment_mix=0.0, shrinkage=0.5, prediction="reduced_rank", rank=1),
 ]
 ALPHAS = np.array([0.1, 1.0, 30.0])
 SPLIT = (np.arange(18), np.arange(18, 26))
@@ -37,7 +38,13 @@ def reference(Phi, Y, member, alpha, weight=None, centred=True, split=SPLIT):
         own,
         centred,
     )
-    D = dense.partial_trace_kernel(D, Y.shape[1]) if member.prediction == "partial_trace" else D
+    if member.prediction != "entangled":
+        D = dense.partial_trace_kernel(D, Y.shape[1])
+    if member.prediction == "reduced_rank":
+        A, rank = D[:: Y.shape[1], :: Y.shape[1]], member.rank
+        return dense.reduced_rank_predict(
+            Phi[train], Y[train], A, alpha, rank, Phi[test], own, centred
+        )
     return dense.ridge_predict(Phi[train], Y[train], D, alpha, Phi[test], own, centred)
 
 
@@ -66,14 +73,14 @@ def test_errors_and_predictions_are_those_of_the_dense_system(make_rows, rng, m,
     found = errors_of(fold)
     for j, member in enumerate(KERNELS):
         for a, alpha in enumerate(ALPHAS):
-            if member is KERNELS[2] and not centred:
+            if member.alignment_mix > 0.0 and member.shrinkage < 1.0 and not centred:
                 continue
             expected = reference(Phi, Y, member, alpha, weight, centred)
             squares = np.average((Y[test] - expected) ** 2, axis=0, weights=weight[test])
             assert found[j, a].sum() == pytest.approx(units @ squares, rel=1e-6)
             if p <= 26:
                 np.testing.assert_allclose(found[j, a], units * squares, rtol=1e-6)
-            one = np.zeros((3, 3, 1))
+            one = np.zeros((len(KERNELS), 3, 1))
             one[j, a] = 1.0
             coef = weighted_coefficients(fold.problem, KERNELS, ALPHAS, one)
             values = fold.predict(coef, np.ones(1))
@@ -85,7 +92,7 @@ def test_errors_and_predictions_are_those_of_the_dense_system(make_rows, rng, m,
 def test_weighted_sums_are_sums_of_the_coefficients_of_candidates(make_rows, rng):
     Phi, Y = make_rows(26, 4, 3)
     fold, _ = row_fold(Phi, Y, None, np.ones(3))
-    weights = rng.dirichlet(np.ones(9), size=3).T.reshape(3, 3, 3)
+    weights = rng.dirichlet(np.ones(12), size=3).T.reshape(len(KERNELS), 3, 3)
     whole = 0.0
     for place, factor in learn_kernels(fold.problem, KERNELS):
         for own, coef in zip(weights[place], factor.coefficients(ALPHAS), strict=True):
@@ -105,7 +112,7 @@ def test_moments_give_the_errors_of_their_rows(make_rows, rng):
     train, test = (Moments.from_arrays(Phi[own], Y[own], weight[own]) for own in split)
     of_moments = fold_of_moments(targets, train, test, split[1][:5], Phi[30:35], centred=True)
     np.testing.assert_allclose(errors_of(of_moments), errors_of(of_rows), rtol=1e-8)
-    one = np.full((3, 3, 1), 1.0 / 9.0)
+    one = np.full((len(KERNELS), 3, 1), 1.0 / 12.0)
     values = [
         f.predict(weighted_coefficients(f.problem, KERNELS, ALPHAS, one), np.ones(1))
         for f in (of_moments, of_rows)

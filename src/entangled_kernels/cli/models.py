@@ -599,7 +599,9 @@ def _target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[di
 
 def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
     """Feature map and parameters of a fitted model that say what it is, as plain values."""
-    names = ("shrinkage", "alignment_mix", "target_alpha", "prediction")
+    names = ["shrinkage", "alignment_mix", "target_alpha", "prediction"]
+    if model.prediction == "reduced_rank":
+        names.append("rank")
     feature_map, steps = model.feature_map_, []
     for _, step in getattr(feature_map, "steps", [("", feature_map)]):
         if isinstance(step, ColumnTransformer):
@@ -663,7 +665,7 @@ def correlations_of(covariances: Array) -> Array:
 def relations_of(saved: SavedModel, learner: Any) -> Array | None:
     """Correlations between the targets: kept with the model, or in its output kernel."""
     if isinstance(learner, EntangledKernelRidge) and (
-        learner.prediction == "partial_trace" or learner.shrinkage == 1.0
+        learner.prediction != "entangled" or learner.shrinkage == 1.0
     ):
         return None
     if "relations" in saved.info:

@@ -46,9 +46,11 @@ LISTED, MOST_INPUTS, MOST_MISSING = 12, 12, 5
 def settings_in_words(settings: dict[str, Any]) -> str:
     """The settings in one line."""
     penalty = f"alpha {settings['alpha']:.3g}"
+    if settings["prediction"] == "reduced_rank" and settings.get("rank") is not None:
+        penalty += f", predictions of rank {settings['rank']:g}"
     if settings["shrinkage"] == 1.0:
         return f"{settings['features']}; kernel ridge, {penalty}"
-    shared = settings["prediction"] == "partial_trace"
+    shared = settings["prediction"] != "entangled"
     kind = "learned kernel that all targets share," if shared else "learned kernel"
     return (
         f"{settings['features']}; {kind} with shrinkage {settings['shrinkage']:g}, alignment mix "
@@ -80,9 +82,11 @@ def sharing_in_words(
     """Sentences about what targets share, from the model's parameters and correlations."""
     if len(names) == 1:
         return [f"There is one target, '{names[0]}': nothing can be shared."]
+    if settings.get("prediction") == "reduced_rank" and settings.get("rank") is not None:
+        return ["All targets are predicted as combinations of the same few directions."]
     if settings.get("shrinkage") == 1.0:
         return ["Plain kernel ridge: each target is predicted separately, from the same features."]
-    if settings.get("prediction") == "partial_trace":
+    if settings.get("prediction") in ("partial_trace", "reduced_rank"):
         return [
             "All targets share one learned similarity of rows; each target is predicted separately "
             "with it."

@@ -65,7 +65,7 @@ __all__ = [
     "warn_of_stall",
 ]
 
-PREDICTIONS = ("entangled", "partial_trace")
+PREDICTIONS = ("entangled", "partial_trace", "reduced_rank")
 # A step of an iterative solver with more multiplications than this takes seconds.
 LARGE_STEP = 2e10
 
@@ -95,13 +95,15 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
     target_alpha : float, default=0.1
         Ridge penalty of the fit that the closed form is made of, in units of the mean eigenvalue of
         the features' second moments. The iterative solvers do not use it.
-    prediction : {"entangled", "partial_trace"}, default="entangled"
+    prediction : {"entangled", "partial_trace", "reduced_rank"}, default="entangled"
         Predict with the operator-valued kernel, or with the scalar kernel of its partial trace over
-        the outputs (the paper's EKL and ptrEKL).
+        the outputs (the paper's EKL and ptrEKL). ``"reduced_rank"`` does the latter in ``rank``
+        directions of the targets; with ``shrinkage=1`` it is reduced-rank ridge regression.
     rank : int, float or None, default=None
         Largest number r of Kraus operators M_i: a count of up to features times outputs, or a
         fraction of ``full_rank_``. None is one operator and a metric A for the closed form, and
-        full rank for the iterative solvers.
+        full rank for the iterative solvers. For ``prediction="reduced_rank"`` it is the number of
+        directions instead, a count of up to the outputs or a fraction of them; None is all.
     solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
         How the kernel is learned. ``"closed-form"`` is a regularised optimum of the alignment;
         ``"ascent"`` is the published algorithm, steepest ascent on the unit sphere, which is
@@ -186,6 +188,12 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
 
         alpha s_o^2 = sum e_o^2 / (n - df_o),   noise_variance_[o] = alpha s_o^2 n / W
 
+    Predictions of reduced rank have the coefficients W V V^T, where W = (C + alpha I)^-1 B is the
+    ridge fit, for a learned kernel that with its partial trace, and V are the leading eigenvectors
+    of B^T W, orthonormal directions of the targets. Since directions of large variance lead,
+    targets of different units should be standardised. With missing targets W is the ridge fit to
+    those that are present, and V has B with the others filled in by ridge regression.
+
     A row of weight zero is left out; scaling all weights has the effect of scaling alpha.
 
     Time n (m + p)^2 for the pass, m^3 + m^2 p for the closed form, m p a row to predict. Tables
@@ -195,6 +203,9 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
     ----------
     R. Huusari and H. Kadri, "Entangled Kernels - Beyond Separability", Journal of Machine Learning
     Research 22 (2021), 1-40.
+
+    A. J. Izenman, "Reduced-rank regression for the multivariate linear model", Journal of
+    Multivariate Analysis 5 (1975), 248-264.
 
     Examples
     --------
@@ -317,11 +328,11 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         self, problem: Problem, stream: RowStream, sample: RowSample | None
     ) -> FittedModel:
         """The model of a problem, with warnings about its size and convergence."""
-        if self.rank is not None:
-            check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
+        reduced = self.prediction == "reduced_rank"
+        check_rank_fits(self.rank, problem.n_features, problem.n_outputs, reduced=reduced)
         params = check_solver_params(self.solver_params)
         if SOLVERS[self.solver].iterative:
-            operators = problem.resolve_rank(self.rank) or problem.full_rank
+            operators = problem.resolve_rank(None if reduced else self.rank) or problem.full_rank
             if problem.full_rank * operators**2 > LARGE_STEP:
                 warn_user(
                     f"every step of solver={self.solver!r} multiplies matrices of {problem.full_rank} x "

@@ -112,7 +112,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         `GridSearchCV`; a parameter that is left out has its default. ``solver_params`` may have a
         list of one dict. None is ``{"shrinkage": [0.25, 1.0], "alignment_mix": [0.0, 1.0],
         "target_alpha": [0.1, 1.0], "prediction": ["entangled", "partial_trace"]}``. Kernel ridge,
-        ``shrinkage=1``, is always tried. With ``solver=["ascent"]`` the steps along the path are
+        ``shrinkage=1``, is always tried; with ``"reduced_rank"`` among the predictions, so are its
+        predictions of every rank. With ``solver=["ascent"]`` the steps along the path are
         candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
         An int is a number of shuffled folds, or of folds of whole groups if `fit` is given groups;

@@ -82,12 +82,13 @@ class Fit:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
         problem, alpha, coef = self.problem, self.settings.alpha, self.reduced_coef
         used = self.settings.used_kernel(problem, self.kernel)
+        n_directions = self.settings.n_directions(problem)
         if problem.missing is None:
-            unit = fit_unit_posterior(KernelRidgeFactor(problem, used), alpha)
+            unit = fit_unit_posterior(KernelRidgeFactor(problem, used, n_directions), alpha)
             n_samples = np.full(problem.n_outputs, problem.n_samples)
             squares = problem.squared_residuals(coef)
             return Posterior.from_residuals(unit, squares, n_samples, self.centre()[1])
-        unit = fit_missing_posterior(MissingTargetsRidge(problem, used), alpha)
+        unit = fit_missing_posterior(MissingTargetsRidge(problem, used, n_directions), alpha)
         squares, n_samples = np.empty(problem.n_outputs), np.empty(problem.n_outputs)
         for columns, own in problem.missing.groups:
             C, B, V = own.centred() if problem.centred else own.uncentred()
@@ -159,14 +160,14 @@ def fit_problem(problem: Problem, settings: FitSettings, callback: Callback = No
     learned = solve(problem, settings, callback)
     kernel = problem.finished(learned.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
-    used = settings.used_kernel(problem, kernel)
+    used, n_directions = settings.used_kernel(problem, kernel), settings.n_directions(problem)
     if problem.missing is None:
-        reduced = KernelRidgeFactor(problem, used).coefficients(alpha)[0]
+        reduced = KernelRidgeFactor(problem, used, n_directions).coefficients(alpha)[0]
         square = np.sum(reduced * (problem.targets - problem.scale[:, None] * reduced)) / alpha
         coef = problem.outputs @ reduced.T @ problem.features.T
         intercept = problem.mean_y - coef @ problem.mean_phi
     else:
-        reduced, norms = MissingTargetsRidge(problem, used).solve(alpha)
+        reduced, norms = MissingTargetsRidge(problem, used, n_directions).solve(alpha)
         coef, square, intercept = (
             reduced.T @ problem.features.T,
             np.sum(norms),

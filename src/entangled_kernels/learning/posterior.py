@@ -78,6 +78,9 @@ class FunctionPosterior:
         Variance of the mean of each target in units of the noise; zero without an intercept.
     degrees_of_freedom : ndarray of shape (p,)
         Trace of each target's block of the hat matrix, its mean included.
+    directions : ndarray of shape (p, r) or None
+        Orthonormal directions V of the targets that predictions of reduced rank are in: the
+        covariance is V V^T (...) V V^T, the one above in the brackets.
     """
 
     problem: Problem
@@ -87,6 +90,7 @@ class FunctionPosterior:
     Q: Array
     mean_share: Array
     degrees_of_freedom: Array
+    directions: Array | None = None
 
     def relative_variance(self, Phi: Array) -> Array:
         """Variance of a new observation in units of the noise, mean over outputs, (n,) for features (n, m).
@@ -129,7 +133,12 @@ class FunctionPosterior:
                 places = columns if missing else slice(None)
                 shared[:, places] = variance[:, None]
                 spread[:, places] = np.tensordot(own, self.Q[:, places], axes=1)
-            if not (reduced or missing):
+            if self.directions is not None:
+                # Without operators; V V^T diag(shared) V V^T = spread spread^T.
+                V, root = self.directions, np.sqrt(shared)[:, :, None]
+                spread = V @ (V.T * root.transpose(0, 2, 1)) if missing else V * root
+                shared = np.zeros_like(shared)
+            elif not (reduced or missing):
                 spread = problem.outputs @ spread
             yield slice(start, start + len(rows)), shared, spread
 
@@ -241,6 +250,7 @@ def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> FunctionPoste
     shared = float(problem.scale @ plain) + float(np.einsum("f,fl,fl->", problem.scale, L, L))
     energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)
     own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
+    directions = factor.directions(alpha)
     return FunctionPosterior(
         problem=problem,
         alpha=alpha,
@@ -248,8 +258,14 @@ def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> FunctionPoste
         groups=[GroupVariance(np.arange(problem.n_outputs), np.zeros(m), plain, L)],
         Q=Q,
         mean_share=np.full(problem.n_outputs, 1.0 / problem.weight if problem.centred else 0.0),
-        degrees_of_freedom=(shared + own) / alpha + problem.centred,
+        degrees_of_freedom=(shared * _shares(directions) + own) / alpha + problem.centred,
+        directions=directions,
     )
+
+
+def _shares(directions: Array | None) -> Array | float:
+    """How much of each target is in the directions, (p,): the diagonal of V V^T."""
+    return 1.0 if directions is None else np.asarray(np.sum(directions**2, axis=1))
 
 
 def fit_missing_posterior(ridge: MissingTargetsRidge, alpha: float) -> FunctionPosterior:
@@ -273,14 +289,18 @@ def fit_missing_posterior(ridge: MissingTargetsRidge, alpha: float) -> FunctionP
         freedom[columns] += np.einsum("ofr,ofr->o", second.C @ E[columns], E[columns]) / alpha
         shift = own.mean_phi - centre if problem.centred else -centre
         groups.append(GroupVariance(columns, shift, np.zeros(m), np.sqrt(alpha) * axes))
+    directions = ridge.directions(alpha)
+    if directions is not None:
+        freedom = (freedom - problem.centred) * _shares(directions) + problem.centred
     return FunctionPosterior(
         problem=problem,
         alpha=alpha,
-        identity=ridge.identity,
+        identity=ridge.kernel.identity,
         groups=groups,
         Q=np.ascontiguousarray(E.transpose(1, 0, 2)),
         mean_share=1.0 / missing.target_weight if problem.centred else np.zeros(len(E)),
         degrees_of_freedom=freedom,
+        directions=directions,
     )
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "columns_are_alike",
     "compress_for_fit",
     "compress_rows",
+    "count_of",
     "reduce_centred_rows",
     "reduce_moments",
     "reduce_rows",
@@ -136,11 +137,7 @@ class Problem:
         A count above the full rank asks for operators that the data cannot use, so it means the
         full rank.
         """
-        if rank is None:
-            return None
-        if isinstance(rank, Integral):
-            return min(int(rank), self.full_rank)
-        return max(1, round(float(rank) * self.full_rank))
+        return None if rank is None else count_of(rank, self.full_rank)
 
     def alignment_terms(self, kernel: LearnedKernel) -> tuple[float, float]:
         """Partial-trace and full alignment of a kernel in reduced coordinates."""
@@ -186,6 +183,13 @@ class Problem:
         metric: Array = L @ L.T
         metric[np.diag_indices_from(metric)] += kernel.identity
         return metric
+
+
+def count_of(rank: int | float, full: int) -> int:
+    """A rank that is a count, of which at most ``full`` matter, or a share of ``full``."""
+    if isinstance(rank, Integral):
+        return min(int(rank), full)
+    return max(1, round(float(rank) * full))
 
 
 def reduce_moments(

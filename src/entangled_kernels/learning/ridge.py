@@ -104,6 +104,15 @@ class Spectral(NamedTuple):
     operator: Array
 
 
+def leading_directions(targets: Array, coefs: Array, count: int) -> Array:
+    """Leading eigenvectors V (..., k, count) of B^T Theta, for ridge coefficients Theta (..., m', k).
+
+    For a kernel A without operators Theta = A (C A + alpha I)^-1 B, so that B^T Theta is symmetric.
+    Theta V V^T is the reduced-rank regression of Izenman (1975).
+    """
+    return np.asarray(np.linalg.eigh(targets.T @ coefs)[1][..., -count:])
+
+
 def lower_factor(matrix: Array) -> Array:
     """Cholesky factor of a positive definite matrix, with more on its diagonal where rounding made it none.
 
@@ -129,6 +138,9 @@ class KernelRidgeFactor:
     ----------
     problem : Problem
     kernel : LearnedKernel
+    n_directions : int or None, default=None
+        Predictions of reduced rank: coefficients are projected on this many directions of the
+        targets. The kernel must be without operators.
 
     Notes
     -----
@@ -150,8 +162,10 @@ class KernelRidgeFactor:
     used, which by then has no more entries than Q; one eigendecomposition then serves all alphas.
     """
 
-    def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:
-        self.problem, self.kernel = problem, kernel
+    def __init__(
+        self, problem: Problem, kernel: LearnedKernel, n_directions: int | None = None
+    ) -> None:
+        self.problem, self.kernel, self.n_directions = problem, kernel, n_directions
         m, k = problem.targets.shape
         self.root = np.sqrt(problem.scale)
         self.levels = kernel.identity * problem.scale
@@ -185,12 +199,28 @@ class KernelRidgeFactor:
 
     def coefficients(self, alphas: ArrayLike) -> Array:
         """Coefficients of every alpha, (number of alphas, m', k) in reduced coordinates."""
+        coefs = self._coefficients(alphas)
+        if self.n_directions is None:
+            return coefs
+        V = leading_directions(self.problem.targets, coefs, self.n_directions)
+        return np.asarray(coefs @ V @ V.transpose(0, 2, 1))
+
+    def directions(self, alpha: float) -> Array | None:
+        """Orthonormal directions of the targets (p, r) of one alpha, None for all."""
+        if self.n_directions is None:
+            return None
+        coef = self._coefficients(alpha)[0]
+        V = leading_directions(self.problem.targets, coef, self.n_directions)
+        return np.asarray(self.problem.outputs @ V)
+
+    def _coefficients(self, alphas: ArrayLike) -> Array:
+        """Coefficients of every alpha without any projection."""
         alphas = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         m, k, r = self.X.shape
         step = max(1, _CHUNK_NUMBERS // max(1, m * k * max(1, r)))
         if len(alphas) > step:
             return np.concatenate(
-                [self.coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)]
+                [self._coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)]
             )
         X_tall, Q_tall = self.X.reshape(m * k, r), self.kernel.Q.reshape(m * k, r)
         b, shape = self.b.reshape(-1), (len(alphas), m, k)
@@ -266,6 +296,9 @@ class MissingTargetsRidge:
         With ``missing`` targets.
     kernel : LearnedKernel
         D = A kron I + Q Q^T with the metric A = identity I + L L^T.
+    n_directions : int or None, default=None
+        Predictions of reduced rank: coefficients are projected on this many directions of the
+        targets, which are those of the targets that were filled in.
 
     Attributes
     ----------
@@ -285,10 +318,12 @@ class MissingTargetsRidge:
     the number r of operators. Time m'^3 for every group, m' p r (m' + r) + r^3.
     """
 
-    def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:
+    def __init__(
+        self, problem: Problem, kernel: LearnedKernel, n_directions: int | None = None
+    ) -> None:
         if problem.missing is None:
             raise ValueError("no targets of the problem are missing; use KernelRidgeFactor")
-        self.problem, self.identity = problem, kernel.identity
+        self.problem, self.kernel, self.n_directions = problem, kernel, n_directions
         self.Q = np.einsum("ok,fkr->ofr", problem.outputs, kernel.Q)  # (p, m', r)
         self.groups = [
             (columns, own.centred() if problem.centred else own.uncentred())
@@ -305,6 +340,13 @@ class MissingTargetsRidge:
             # The inverse of a nearly singular metric would lose what its root keeps.
             if values[0] > 1e-8 * values[-1]:
                 self.inverse = (vectors / values) @ vectors.T
+
+    def directions(self, alpha: float) -> Array | None:
+        """Orthonormal directions of the targets (p, r) of one alpha, None for all."""
+        if self.n_directions is None:
+            return None
+        filled = KernelRidgeFactor(self.problem, self.kernel, self.n_directions)
+        return filled.directions(alpha)
 
     def factorise(self, alpha: float) -> tuple[list[Array], Array, Array]:
         """Cholesky factor of every group, E (p, m', r) and P (r, r) for one alpha.
@@ -339,7 +381,7 @@ class MissingTargetsRidge:
     def solve(self, alpha: float) -> tuple[Array, Array]:
         """Coefficients (m', p), and the squared norm of the function of each target (p,)."""
         factors, E, P = self.factorise(alpha)
-        coef, norms = np.zeros((E.shape[1], len(E))), np.zeros(len(E))
+        coef, dual = np.zeros((E.shape[1], len(E))), np.zeros((E.shape[1], len(E)))
         z: Array = np.zeros(len(P))
         if len(z):
             right = np.zeros(len(P))
@@ -348,6 +390,8 @@ class MissingTargetsRidge:
             z = np.asarray(np.linalg.solve(P, right / alpha), dtype=np.float64)
         for (columns, second), factor in zip(self.groups, factors, strict=True):
             theta = (E[columns] @ z).T + self.apply_metric(factor, second.B)
-            coef[:, columns] = theta
-            norms[columns] = np.sum(theta * (second.B - second.C @ theta), axis=0) / alpha
-        return coef, norms
+            coef[:, columns], dual[:, columns] = theta, second.B - second.C @ theta
+        V = self.directions(alpha)
+        if V is not None:
+            coef, dual = coef @ V @ V.T, dual @ V @ V.T
+        return coef, np.sum(coef * dual, axis=0) / alpha

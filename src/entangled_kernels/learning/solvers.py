@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from ..linalg import Array, rank_tolerance
 from ..threads import one_thread
 from .alignment import Line
-from .problem import Problem
+from .problem import Problem, count_of
 from .ridge import LearnedKernel
 
 __all__ = [
@@ -64,7 +64,8 @@ class FitSettings:
     solver : {"closed-form", "ascent", "lbfgs"}
     rank : int, float or None
         Largest number of Kraus operators, or its share of the full rank; None for as many as the
-        solver has use for.
+        solver has use for. For a prediction of reduced rank, the number or the share of directions
+        of the targets, None for all; the kernel then has as many operators as it can use.
     alignment_mix : float
         Weight of the full alignment beside the partial-trace alignment.
     shrinkage : float
@@ -75,7 +76,7 @@ class FitSettings:
         / m.
     alpha : float
         Ridge penalty of the predictions.
-    prediction : {"entangled", "partial_trace"}
+    prediction : {"entangled", "partial_trace", "reduced_rank"}
     init : {"identity", "random"} or ndarray of shape (m', k, r)
         Start of an iterative solver.
     max_iter : int
@@ -98,6 +99,19 @@ class FitSettings:
     max_iter: int = 200
     tol: float = 1e-6
     seed: int = 0
+
+    @property
+    def kernel_rank(self) -> int | float | None:
+        """The rank that the learned kernel may have."""
+        return None if self.prediction == "reduced_rank" else self.rank
+
+    def n_directions(self, problem: Problem) -> int | None:
+        """Number of directions of the targets in a prediction of reduced rank; None for all."""
+        if self.prediction != "reduced_rank" or self.rank is None:
+            return None
+        n_outputs = problem.targets.shape[1]
+        count = count_of(self.rank, n_outputs)
+        return None if count == n_outputs else count
 
     def used_kernel(self, problem: Problem, kernel: LearnedKernel) -> LearnedKernel:
         """The kernel to predict with: the learned one or its partial trace."""
@@ -183,7 +197,7 @@ def solve_closed_form(
     W = W / np.linalg.norm(W)
     mix = problem.whitened.mix
     share = 1.0 if mix > 0.0 and settings.target_alpha == settings.shrinkage == 0.0 else mix
-    rank = problem.resolve_rank(settings.rank)
+    rank = problem.resolve_rank(settings.kernel_rank)
     if rank is None:
         L = np.sqrt((1.0 - share) / problem.n_outputs) * W
         Q = np.sqrt(share) * W[:, :, None]
@@ -383,7 +397,7 @@ def starting_point(problem: Problem, settings: FitSettings) -> Array:
     if not isinstance(settings.init, str):
         Q = np.array(settings.init, dtype=np.float64)
         return np.asarray(Q / np.linalg.norm(Q))
-    rank = problem.resolve_rank(settings.rank) or problem.full_rank
+    rank = problem.resolve_rank(settings.kernel_rank) or problem.full_rank
     if settings.init == "random":
         Q = np.random.default_rng(settings.seed).standard_normal((m, k, rank))
         return np.asarray(Q / np.linalg.norm(Q))
@@ -422,7 +436,7 @@ def solve(problem: Problem, settings: FitSettings, callback: Callback = None) ->
     solver = SOLVERS[settings.solver]
     if not solver.iterative:
         return solver.function(problem, settings, callback)
-    rank = problem.resolve_rank(settings.rank) or problem.full_rank
+    rank = problem.resolve_rank(settings.kernel_rank) or problem.full_rank
     if not isinstance(settings.init, str):
         rank = settings.init.shape[2]
     with one_thread(m * k * rank * (m + rank) <= _SMALL_STEP):

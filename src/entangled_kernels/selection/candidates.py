@@ -64,7 +64,7 @@ def grid_settings(grid: Mapping[str, Iterable[Any]], start: FitSettings) -> list
     ranks = [int(rank) if isinstance(rank, Integral) else rank for rank in grid["rank"]]
     names = "solver", "rank", "target_alpha", "alignment_mix", "shrinkage", "prediction", "max_iter"
     kernels: dict[tuple[Any, ...], FitSettings] = {}
-    for solver in grid["solver"]:
+    for number, solver in enumerate(grid["solver"]):
         traits, steps = SOLVERS[solver], [start.max_iter]
         if traits.has_path:
             steps = [step for step in PATH_STEPS if step < start.max_iter] + steps
@@ -75,10 +75,17 @@ def grid_settings(grid: Mapping[str, Iterable[Any]], start: FitSettings) -> list
             tried.append((rank, 0.0, 0.0, 1.0, "entangled", steps[0]))
         rows = itertools.product(ranks, *map(grid.__getitem__, names[2:6]), steps)
         for rank, target_alpha, mix, shrinkage, prediction, n_steps in rows:
+            reduced = prediction == "reduced_rank" and rank is not None
             if shrinkage == 1.0:
+                if reduced and number == 0:
+                    tried.append((rank, 0.0, 0.0, 1.0, prediction, steps[0]))
                 continue
+            if prediction == "reduced_rank" and rank is None:
+                prediction = "partial_trace"
             if traits.iterative:
                 target_alpha = 0.0
+            elif reduced:
+                mix = 0.0
             elif rank is None and (prediction == "partial_trace" or mix == 0.0):
                 mix, prediction = 0.0, "partial_trace"
             floats = float(target_alpha), float(mix), float(shrinkage)
@@ -132,14 +139,21 @@ def learn_kernels(
         if wanted is None or wanted[number]:
             # The closed form depends on whether anything regularises.
             regularised = kernel.target_alpha > 0.0 or kernel.shrinkage > 0.0
-            key = kernel.solver, kernel.alignment_mix, kernel.target_alpha, kernel.rank, regularised
+            key = (
+                kernel.solver,
+                kernel.alignment_mix,
+                kernel.target_alpha,
+                kernel.kernel_rank,
+                regularised,
+            )
             groups.setdefault(key, []).append(number)
     for numbers in groups.values():
         learned = _learn_group(problem, [kernels[number] for number in numbers])
         for number in numbers:
             settings = kernels[number]
             D = problem.finished(learned[settings.max_iter], settings.shrinkage)
-            yield number, KernelRidgeFactor(problem, settings.used_kernel(problem, D))
+            used, n_directions = settings.used_kernel(problem, D), settings.n_directions(problem)
+            yield number, KernelRidgeFactor(problem, used, n_directions)
 
 
 def _learn_group(problem: Problem, group: Sequence[FitSettings]) -> dict[int, LearnedKernel]:

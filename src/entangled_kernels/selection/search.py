@@ -357,7 +357,7 @@ def _map_rows(
     check_range("X" if feature_map is None else "the output of feature_map", Phi)
     m = Phi.shape[1]
     for kernel in settings.kernels:
-        check_rank_fits(kernel.rank, m, p)
+        check_rank_fits(kernel.rank, m, p, reduced=kernel.prediction == "reduced_rank")
     Y_filled, row_weight, shrinkage = targets.Y, np.ones(n), None
     if weight is not None:
         row_weight = weight
@@ -472,7 +472,8 @@ def _map_moments(
     """Rows of which the moments of the training and the held-out rows of every split are known."""
     centred = settings.fit_intercept
     for kernel in settings.kernels:
-        check_rank_fits(kernel.rank, total.n_features, total.n_outputs)
+        reduced = kernel.prediction == "reduced_rank"
+        check_rank_fits(kernel.rank, total.n_features, total.n_outputs, reduced=reduced)
 
     @cache
     def problem() -> Problem:
