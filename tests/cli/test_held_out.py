@@ -55,6 +55,27 @@ def test_groups_of_a_column_are_held_out_together(visits, run, small):
     assert "the 12 groups of" in Path("m.html").read_text()
 
 
+def test_ridge_beside_the_model_holds_out_groups_too(visits, run):
+    """Rows of a group are copies of each other, so that leaving out one row hides no target."""
+    rng = np.random.default_rng(1)
+    first = visits["patient"] != visits["patient"].shift()
+    columns = [*"abcyz"]
+    visits[columns] = visits[columns].where(first).ffill()
+    visits[["y", "z"]] = rng.normal(size=(12, 2))[np.arange(60) // 5]
+    more = [f"x{i}" for i in range(8)]
+    visits[more] = rng.normal(size=(12, 8))[np.arange(60) // 5]
+    visits.to_csv("visits.csv", index=False)
+    alone, together = (
+        json.loads(
+            run(f"{FIT} --exclude day,patient {groups}".replace("day,patient ", names)).stdout
+        )
+        for groups, names in (("", "day,patient "), ("--groups patient", "day "))
+    )
+    assert alone["baselines"]["ridge"] < 0.5
+    # Nothing can be learned of a new group; a weak penalty would be far worse than the mean.
+    assert 0.9 < together["baselines"]["ridge"] < 1.8
+
+
 def test_a_column_of_time_orders_the_rows(visits, run, small):
     shown = json.loads(run(f"{FIT} --exclude patient --time-column day").stdout)
     in_order = visits.sort_values("day")

@@ -20,7 +20,6 @@ from entangled_kernels.cli.models import (
     explanation_of,
     feature_maps,
     known_texts,
-    output_relations,
     text_encoder,
 )
 from entangled_kernels.cli.options import ReadingOptions
@@ -45,20 +44,7 @@ def test_facts_are_those_of_the_search(rows, small):
     assert scores["r2"].tolist() == (1.0 - model.cv_target_score_).tolist()
     assert scores["rmse"].tolist() == model.cv_rmse_.tolist()
     assert scores["nmse"].mean() == pytest.approx(facts["nmse"])
-    assert np.shape(facts["relations"]) == (2, 2)
     assert 1.0 <= facts["candidates"] <= len(model.cv_results_["param_alpha"])
-
-
-def test_relations_are_correlations_of_the_kernel(rng):
-    X = rng.normal(size=(30, 4)) + 3.0
-    Y = X @ rng.normal(size=(4, 3))
-    model = EntangledKernelRidge(shrinkage=0.3).fit(X, Y)
-    centred = X - X.mean(axis=0)
-    mean = model.kernel_.diag(centred).mean(axis=0)
-    expected = mean / np.sqrt(np.outer(np.diag(mean), np.diag(mean)))
-    assert np.allclose(output_relations(model, X), expected)
-    plain = EntangledKernelRidge(shrinkage=1.0).fit(X, Y)
-    assert np.allclose(output_relations(plain, X), np.eye(3))
 
 
 def test_plain_values_become_the_explanation_again():

@@ -19,7 +19,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV, OutputKernelRidge
+from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ..features import EvidenceFeatures, default_feature_maps
 from ..io import (
     Hints,
@@ -61,7 +61,6 @@ __all__ = [
     "learner_of",
     "open_saved_model",
     "read_on_cluster",
-    "relations_of",
     "require_calibrated",
     "settings_of",
     "targets_of",
@@ -129,16 +128,18 @@ def _folds(table: TrainingTable, folds: int) -> Any:
 def baseline_errors(table: TrainingTable, options: FitOptions) -> dict[str, float]:
     """The nMSE of methods that users know, on the folds of the search, each row held out once.
 
-    Each method has its usual settings, and chooses the rest on the training rows. None is tried on
-    a table of very many rows, or one that is read in batches.
+    Each method has its usual settings, and chooses the rest on the training rows, with folds that
+    hold out groups or later rows as those of the search do. None is tried on a table of very many
+    rows, or one that is read in batches.
     """
     if table.Y is None or len(table.Y) > MOST_BASELINE_ROWS:
         return {}
     from ..experiments.methods import tuned_learner
-    from ..experiments.protocol import folds_of
+    from ..experiments.protocol import RowScheme, folds_of
 
     Y, held_out = table.Y.to_numpy(dtype=np.float64), table.held_out
     groups = held_out.values if held_out.by == "groups" else None
+    scheme = RowScheme(held_out.by, held_out.values)
     cv, seed = _folds(table, options.folds), options.seed
     splits = split_rows(cv, table.X, Y, groups, None, n_table=len(Y), random_state=seed)
     squares: dict[str, list[Array]] = {name: [] for name in BASELINES}
@@ -150,12 +151,14 @@ def baseline_errors(table: TrainingTable, options: FitOptions) -> dict[str, floa
         )
         mean, deviation = np.nanmean(Y[train], axis=0), np.nanstd(Y[train], axis=0)
         deviation = np.where(deviation > 0.0, deviation, 1.0)
-        Z, inner = (Y[train] - mean) / deviation, folds_of(len(train), seed)
+        Z = (Y[train] - mean) / deviation
         for name, errors in squares.items():
             # With very few rows, or rows of a target, a method cannot be fitted.
             with suppress(ValueError), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                learner = tuned_learner(name, X, Z, inner, seed).fit(X, Z)
+                inner = scheme.folds(train, seed) or folds_of(len(train), seed)
+                together = scheme.values is not None
+                learner = tuned_learner(name, X, Z, inner, seed, rows_together=together).fit(X, Z)
                 predicted = np.asarray(learner.predict(X_test)).reshape(len(test), -1)
                 errors.append((Y[test] - mean - deviation * predicted) ** 2)
     variance = np.nanvar(Y, axis=0)
@@ -548,14 +551,9 @@ def write_parts(
 def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, Any]:
     """Facts about a model fitted to a table, as plain values.
 
-    Errors are those of the model that is kept, on held-out rows. Of a table read in batches,
-    relations between targets are those of the first rows.
+    Errors are those of the model that is kept, on held-out rows.
     """
-    import pandas as pd
-
     Y, missing = table.Y, table.missing
-    # Over rows where both targets were measured; zero where that says nothing.
-    correlations = pd.DataFrame(model.held_out_predictions().measured).corr().fillna(0.0)
     return {
         "rows": model.n_samples_seen_ - missing.empty_rows if Y is None else len(Y),
         "missing_targets": missing.cells,
@@ -569,8 +567,6 @@ def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, A
         "nmse": float(model.cv_score_),
         "kernel_ridge_nmse": float(model.kernel_ridge_score_),
         "target_scores": _target_scores(model, table.targets),
-        "relations": output_relations(model.best_estimator_, table.X).round(6).tolist(),
-        "target_correlations": correlations.round(6).to_numpy().tolist(),
         "explanation": explain_rows(model, table.X),
         "positive_targets": []
         if Y is None
@@ -629,50 +625,6 @@ def entanglement_of(model: Any) -> dict[str, Any]:
     found = model.kernel_.entanglement()
     numbers = {name: getattr(found, name) for name in MEASURES}
     return {"entangled": found.entangled, "verdict": found.verdict, "entanglement": numbers}
-
-
-def output_relations(model: EntangledKernelRidge, X: Any) -> Array:
-    """Correlations (p, p) between targets in the mean of K(x, x) over centred rows.
-
-    One where two targets are the same to the kernel, zero where they have nothing in common.
-    """
-    p = len(model.coef_)
-    shared = np.zeros((p, p))
-    if model.kraus_.shape[0]:
-        Z = model.project(X)  # (n, p, r)
-        Z = Z - Z.mean(axis=0)
-        shared += np.einsum("nor,nqr->oq", Z, Z) / len(Z)
-    if model.metric_ is not None:
-        Phi = np.asarray(
-            X if model.feature_map_ is None else model.feature_map_.transform(X), dtype=float
-        )
-        Phi = Phi - Phi.mean(axis=0)
-        shared += (
-            np.eye(p) * np.einsum("ni,ij,nj->", Phi, model.metric_, Phi, optimize=True) / len(Phi)
-        )
-    return correlations_of(shared)
-
-
-def correlations_of(covariances: Array) -> Array:
-    """Covariances scaled to a diagonal of ones; what does not vary has no correlation."""
-    size = np.sqrt(np.diag(covariances))
-    scale = np.where(size > 0.0, size, 1.0)
-    correlations: Array = covariances / np.outer(scale, scale)
-    np.fill_diagonal(correlations, 1.0)
-    return correlations
-
-
-def relations_of(saved: SavedModel, learner: Any) -> Array | None:
-    """Correlations between the targets: kept with the model, or in its output kernel."""
-    if isinstance(learner, EntangledKernelRidge) and (
-        learner.prediction != "entangled" or learner.shrinkage == 1.0
-    ):
-        return None
-    if "relations" in saved.info:
-        return np.array(saved.info["relations"])
-    return (
-        correlations_of(learner.output_kernel_) if isinstance(learner, OutputKernelRidge) else None
-    )
 
 
 def information_of(model: Any) -> Array | None:

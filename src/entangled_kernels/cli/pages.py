@@ -49,7 +49,6 @@ from .words import (
     input_table,
     listed,
     measures_in_words,
-    strongest_pairs,
 )
 
 __all__ = [
@@ -60,11 +59,8 @@ __all__ = [
     "write_model_page",
 ]
 
-LONGEST_TABLE = 30
 # Targets with a picture, and the share of rows that intervals hold.
 MOST_PANELS, COVERAGE = 12, 0.9
-# Less would be shown as 0.00.
-LEAST_CORRELATION = 0.005
 PAIRS = 8
 # Signs of a verdict.
 SIGNS = {True: "entangled", False: "separable", None: "plain"}
@@ -122,9 +118,6 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], command: str, 
         page.section("How well it predicts")
         _add_errors(page, model, findings)
     _add_inputs(page, findings)
-    page.section("Who shares what")
-    page.points(findings["sharing"])
-    _add_correlations(page, findings)
     page.section("What tells what")
     if findings["information"]:
         page.text(
@@ -247,24 +240,6 @@ def _add_inputs(page: Report, findings: dict[str, Any]) -> None:
         caption="Importance of inputs, noise marked, and their effects on targets.",
         alt="Bars of the importance of inputs and of noise, and a matrix of effects on targets",
     )
-
-
-def _add_correlations(page: Report, findings: dict[str, Any]) -> None:
-    """Correlations of the targets in the table and in the kernel, strongest pairs first."""
-    names = findings["targets"]
-    keys = {"In the table": "target_correlations", "In the kernel": "relations"}
-    shown = {title: np.array(findings[key]) for title, key in keys.items() if findings.get(key)}
-    if not shown or len(names) < 2:
-        return
-    largest = np.abs(np.stack(list(shown.values()))).max(axis=0)
-    rows = []
-    for one, other, value in strongest_pairs(largest, names)[:LONGEST_TABLE]:
-        if value >= LEAST_CORRELATION:
-            pair = names.index(one), names.index(other)
-            rows.append([one, other, *(float(matrix[pair]) for matrix in shown.values())])
-    if rows:
-        caption = "Correlation of targets, the strongest pairs first"
-        page.table(["Target", "Target ", *shown], rows, caption=caption, digits=2, row_headers=2)
 
 
 def _add_theory(page: Report, model: Any, findings: dict[str, Any]) -> None:

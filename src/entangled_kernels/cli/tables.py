@@ -216,32 +216,28 @@ def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -
     may_be_missing = options.missing in ("drop", "median")
     X[text] = require_text(frame, text, path, hints=INPUT_HINTS, blanks=may_be_missing)
     X[numbers] = require_numbers(frame, numbers, path, hints=INPUT_HINTS, blanks=may_be_missing)
+    _require_values(Y, path, "target", "of --targets")
+    _require_values(X[numbers], path, "input", "with --exclude")
     missing = frame[input_names].isna()
     if options.missing == "drop" and missing.to_numpy().any():
         whole = ~missing.any(axis=1)
         notes.append(left_out_in_words(int((~whole).sum()), len(frame)))
         X, Y = X[whole], Y[whole]
-    elif may_be_missing and missing.to_numpy().any():
+    elif missing.to_numpy().any():
         names = [name for name in input_names if missing[name].any()]
         cells = counted(int(missing.to_numpy().sum()), "missing value")
         notes.append(
             f"{cells} of inputs filled in, with medians where they hold numbers: {quoted(names)}"
         )
-    found = MissingTargets()
-    found.count(Y)
-    if found.empty_rows:
+    missing_targets = MissingTargets()
+    missing_targets.count(Y)
+    if missing_targets.empty_rows:
         measured = Y.notna().any(axis=1)
         X, Y = X[measured], Y[measured]
-    for values, names, role, way in (
-        (Y, target_names, "target", "of --targets"),
-        (X, numbers, "input", "with --exclude"),
-    ):
-        empty = [name for name in names if len(X) and values[name].isna().all()]
-        if empty:
-            problem = f"{role} {quoted(empty)} has no value in any row; leave it out {way}"
-            raise TableError(path, problem)
     if len(X) < fewest:
         raise TableError(path, f"{work} needs at least {fewest} rows, got {len(X)}")
+    # Rows that were left out may have held the only values of a target.
+    _require_values(Y, path, "target", "of --targets")
     held_out = held_out_of(options)
     if held_out.column is not None:
         values = _held_out_values(frame, held_out, path)[frame.index.get_indexer(X.index)]
@@ -249,9 +245,27 @@ def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -
             order = np.argsort(values, kind="stable")
             X, Y, values = X.iloc[order], Y.iloc[order], values[order]
         held_out = replace(held_out, values=values)
-    notes += _many_texts(X[text]) + _constant(X, "input") + _constant(Y, "target")
-    fill = options.missing == "median"
-    return TrainingTable(input_names, target_names, text, X, Y, None, notes, found, fill, held_out)
+    elif held_out.by == "time":
+        held_out = replace(held_out, values=np.arange(len(X)))
+    return TrainingTable(
+        input_names,
+        target_names,
+        text,
+        X,
+        Y,
+        None,
+        notes + _many_texts(X[text]) + _constant(X, "input") + _constant(Y, "target"),
+        missing_targets,
+        options.missing == "median",
+        held_out,
+    )
+
+
+def _require_values(frame: Any, path: Path, role: str, way: str) -> None:
+    """Raise for columns without any value."""
+    if empty := [name for name in frame if frame[name].isna().all()]:
+        problem = f"{role} {quoted(empty)} has no value in any row; leave it out {way}"
+        raise TableError(path, problem)
 
 
 def _require_encoded(

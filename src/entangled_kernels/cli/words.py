@@ -29,12 +29,8 @@ __all__ = [
     "missing_in_words",
     "scales_in_words",
     "settings_in_words",
-    "sharing_in_words",
-    "strongest_pairs",
 ]
 
-# Correlations below this are not worth a sentence, above the second they are strong.
-WEAK, STRONG = 0.1, 0.5
 # Shares of uncertainty below this are not worth a sentence.
 LITTLE = 0.05
 PAIRS = 5
@@ -66,51 +62,6 @@ def measures_in_words(measures: dict[str, Any]) -> dict[str, str]:
         truth = "holds" if value else "fails"
         words[shown] = truth if isinstance(value, bool) else f"{value + 0.0:.4g}"
     return words
-
-
-def strongest_pairs(correlations: Array, names: list[str]) -> list[tuple[str, str, float]]:
-    """Pairs of targets with their correlation, the strongest first."""
-    rows, columns = np.triu_indices(len(names), 1)
-    values = correlations[rows, columns]
-    order = np.argsort(-np.abs(values), kind="stable")
-    return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
-
-
-def sharing_in_words(
-    settings: dict[str, Any], correlations: Array | None, names: list[str]
-) -> list[str]:
-    """Sentences about what targets share, from the model's parameters and correlations."""
-    if len(names) == 1:
-        return [f"There is one target, '{names[0]}': nothing can be shared."]
-    if settings.get("prediction") == "reduced_rank" and settings.get("rank") is not None:
-        return ["All targets are predicted as combinations of the same few directions."]
-    if settings.get("shrinkage") == 1.0:
-        return ["Plain kernel ridge: each target is predicted separately, from the same features."]
-    if settings.get("prediction") in ("partial_trace", "reduced_rank"):
-        return [
-            "All targets share one learned similarity of rows; each target is predicted separately "
-            "with it."
-        ]
-    if correlations is None:
-        return ["The kernel relates the targets to each other; how, depends on the inputs."]
-    pairs = [pair for pair in strongest_pairs(correlations, names) if abs(pair[2]) >= WEAK]
-    if not pairs:
-        return ["The kernel hardly relates the targets to each other."]
-    sentences = [_pair_in_words(*pair) for pair in pairs[:PAIRS]]
-    if (more := len(pairs) - PAIRS) > 0:
-        verb, rest = "is" if more == 1 else "are", counted(more, "further pair")
-        sentences.append(f"{rest} {verb} related more weakly than these.")
-    related = {name for pair in pairs for name in pair[:2]}
-    if alone := [name for name in names if name not in related]:
-        verb = "is" if len(alone) == 1 else "are"
-        sentences.append(f"{quoted(alone, most=PAIRS)} {verb} related to no other target.")
-    return sentences
-
-
-def _pair_in_words(first: str, second: str, value: float) -> str:
-    strength = "strongly" if abs(value) >= STRONG else "somewhat"
-    way = "move together" if value > 0 else "move against each other"
-    return f"'{first}' and '{second}' {strength} {way} (correlation {value:+.2f} in the kernel)."
 
 
 def change_in_words(error: float | None, reference: float | None, other: str = "") -> str:
@@ -190,24 +141,23 @@ def information_in_words(information: Array | None, names: list[str]) -> list[st
         return ["Unknown: the model has no held-out errors."]
     if len(names) == 1:
         return ["There is only one target."]
-    pairs = strongest_pairs(np.maximum(information, information.T), names)
-    told = [(first, other) for first, other, share in pairs if share >= LITTLE]
-    if not told:
+    rows, columns = np.triu_indices(len(names), 1)
+    larger = np.maximum(information, information.T)[rows, columns]
+    order = [k for k in np.argsort(-larger, kind="stable") if larger[k] >= LITTLE]
+    if not order:
         return [
             "Targets tell little about each other: beyond the inputs, measuring one removes no "
-            f"more than {pairs[0][2]:.0%} of the uncertainty of any other."
+            f"more than {larger.max():.0%} of the uncertainty of any other."
         ]
     sentences = []
-    for first, other in told[:PAIRS]:
-        a, b = names.index(first), names.index(other)
-        there, back = information[a, b], information[b, a]
-        if back > there:
-            first, other, there, back = other, first, back, there
-        both = "" if round(there, 2) != round(back, 2) else ", and the other way round"
+    for a, b in zip(rows[order[:PAIRS]], columns[order[:PAIRS]], strict=True):
+        a, b = (a, b) if information[a, b] >= information[b, a] else (b, a)
+        there, back = (f"{share:.0%}" for share in (information[a, b], information[b, a]))
+        both = ", and the other way round" if there == back else ""
         sentences.append(
-            f"Measuring '{first}' removes {there:.0%} of the uncertainty of '{other}'{both}."
+            f"Measuring '{names[a]}' removes {there} of the uncertainty of '{names[b]}'{both}."
         )
-    if (more := len(told) - PAIRS) > 0:
+    if (more := len(order) - PAIRS) > 0:
         verb, rest = "tells" if more == 1 else "tell", counted(more, "further pair")
         sentences.append(f"{rest} {verb} less about each other, but at least {LITTLE:.0%}.")
     return sentences

@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import _num_samples, validate_data
 
-from ..doc_links import doc_link_template, doc_link_url_parameters
+from ..doc_links import DocLinkMixin
 from ..linalg import Array, Index
 from ..parameters import check_choice, check_finite_total
 
@@ -54,18 +54,13 @@ class Targets(NamedTuple):
     weight: Array | None = None
 
 
-class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
     """Base class of the regressors: targets in one or two dimensions, as arrays or data frames.
 
     Predictions have the names of the targets, and the container that `set_output` asks for.
     """
 
     target_names_: NDArray[np.object_]
-
-    # The link of the HTML diagram of an estimator to its page of the documentation.
-    _doc_link_module = "entangled_kernels"
-    _doc_link_template = doc_link_template
-    _doc_link_url_param_generator = doc_link_url_parameters
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """R^2 of each target over its measured values, averaged over targets.

@@ -21,7 +21,7 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ..doc_links import doc_link_template, doc_link_url_parameters
+from ..doc_links import DocLinkMixin
 from ..linalg import Array
 from ..parameters import check_choice, check_weights
 from ..selection.folds import FEW_ROWS, SPLITS_OF_FEW_ROWS
@@ -33,7 +33,7 @@ __all__ = ["CODINGS", "EntangledKernelClassifier"]
 CODINGS = ("signs", "balanced")
 
 
-class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
+class EntangledKernelClassifier(ClassifierMixin, DocLinkMixin, BaseEstimator):
     """Classifier that fits `EntangledKernelRidgeCV` to class indicators, as `RidgeClassifier` fits ridge.
 
     Every class is a target that is +1 for its rows and -1 for the others; two classes share one
@@ -96,11 +96,6 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
     >>> bool(model.score(X[1::2], y[1::2]) > 0.8)
     True
     """
-
-    # The link of the HTML diagram of an estimator to its page of the documentation.
-    _doc_link_module = "entangled_kernels"
-    _doc_link_template = doc_link_template
-    _doc_link_url_param_generator = doc_link_url_parameters
 
     def __init__(
         self,

@@ -304,9 +304,19 @@ class Fitted(NamedTuple):
 
 
 def fit_methods(
-    plan: Plan, X: Array, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
+    plan: Plan,
+    X: Array,
+    Phi: Array,
+    Y: Array,
+    folds: Sequence[Split],
+    seed: int,
+    *,
+    rows_together: bool = False,
 ) -> Iterator[Fitted]:
-    """Fit all methods of a plan; kernels are linear in features Phi (n, m) of inputs X (n, d)."""
+    """Fit all methods of a plan; kernels are linear in features Phi (n, m) of inputs X (n, d).
+
+    ``rows_together`` is that of `tuned_learner`.
+    """
     labels, pairs = plan.labels(), dict[str, Fitted]()
     published = [name for name in plan.methods if plan.protocol == "paper" and name in PREDICTIONS]
     for method in labels:
@@ -314,7 +324,8 @@ def fit_methods(
             continue
         inputs = method in COMMON_METHODS
         start = process_time()
-        model = tuned_learner(method, X if inputs else Phi, Y, folds, seed, plan)
+        rows = X if inputs else Phi
+        model = tuned_learner(method, rows, Y, folds, seed, plan, rows_together=rows_together)
         model.fit(X if inputs else Phi, Y)
         seconds = process_time() - start
         fitted = Fitted(method, model.predict, inputs, seconds, getattr(model, "cv_score_", None))
@@ -353,7 +364,14 @@ def _fit_published(
 
 
 def tuned_learner(
-    method: str, X: Array, Y: Array, folds: Sequence[Split], seed: int, plan: Plan | None = None
+    method: str,
+    X: Array,
+    Y: Array,
+    folds: Sequence[Split],
+    seed: int,
+    plan: Plan | None = None,
+    *,
+    rows_together: bool = False,
 ) -> Any:
     """A learner by name, not fitted, that chooses its settings on the folds.
 
@@ -369,7 +387,12 @@ def tuned_learner(
     seed : int
     plan : Plan, optional
         Protocol and rank of the methods of the paper.
+    rows_together : bool, default=False
+        Whether the folds hold out groups or later rows. Ridge then chooses its alpha on the folds,
+        because leaving out single rows would look at others of their group.
     """
+    if method == "ridge" and rows_together:
+        return _TargetByTarget(RidgeCV(RIDGE_ALPHAS, cv=folds))
     if method in COMMON_METHODS:
         learner = _common_learner(method, X, folds, seed)
     else:

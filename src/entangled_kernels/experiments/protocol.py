@@ -296,7 +296,10 @@ def _measure(case: Case) -> list[Record]:
         Phi, Phi_test = fit_features(case.features, rows.X, rows.X_test, case.seed)
         folds = folds_of(len(rows.Y), case.seed) if case.folds is None else case.folds
         records = []
-        for fitted in fit_methods(case.plan, rows.X, Phi, rows.Y, folds, case.seed):
+        together = case.folds is not None
+        for fitted in fit_methods(
+            case.plan, rows.X, Phi, rows.Y, folds, case.seed, rows_together=together
+        ):
             start = process_time()
             prediction = np.asarray(
                 fitted.predict(rows.X_test if fitted.takes_inputs else Phi_test)

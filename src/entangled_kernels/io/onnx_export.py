@@ -194,7 +194,8 @@ def _sample(graph: Any, dtype: str, n: int = 100) -> dict[str, Any]:
     sample: dict[str, Any] = {}
     for index in graph.used:
         if index in graph.texts:
-            known = np.array(sorted(set(graph.texts[index])), dtype=object)
+            # An empty text may also stand for a missing value.
+            known = np.array(sorted({*graph.texts[index]} - {""}) or [""], dtype=object)
             sample[graph.columns[index]] = known[rng.integers(len(known), size=(n, 1))]
         else:
             sample[graph.columns[index]] = numbers[:, [index]].astype(dtype)

@@ -13,7 +13,7 @@ from scipy.linalg import eigvalsh, qr, svd
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpocon, dpotrf
 
-from ..linalg import Array, Index, principal_axes, rank_tolerance, stacked_to_kraus
+from ..linalg import Array, Index, principal_axes, rank_tolerance
 from .alignment import Alignment
 from .missing import complete_moments
 from .moments import Moments
@@ -169,10 +169,7 @@ class Problem:
 
     def expand_kraus(self, Q: Array) -> Array:
         """Kraus operators (r, p, m) of the original features and outputs."""
-        m, k, r = Q.shape
-        kraus = (
-            self.outputs @ stacked_to_kraus(Q.reshape(m * k, r), k) @ self.features.T
-        )  # (r, p, m)
+        kraus = self.outputs @ Q.transpose(2, 1, 0) @ self.features.T  # (r, p, m)
         return np.ascontiguousarray(kraus)
 
     def expand_metric(self, kernel: LearnedKernel) -> Array | None:

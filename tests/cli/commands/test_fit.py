@@ -144,7 +144,19 @@ def test_missing_targets_are_counted_and_told(plant, run):
     np.testing.assert_allclose(found.coef_, expected.coef_)
 
 
+def test_a_target_that_never_changes_is_no_error(plant, run):
+    plant["load"] = 1.0
+    plant.to_csv("plant.csv", index=False)
+    assert "target 'load' has the same value" in run("fit plant.csv -t load -x id -o m").stderr
+    run("predict m plant.csv --out p.csv")
+    np.testing.assert_allclose(read_table("p.csv")["load"], 1.0)
+    run("inspect m --theory --report m.html")
+
+
 def test_a_target_that_was_never_measured_is_named(plant, run):
+    plant.assign(new=np.nan).to_csv("empty.csv", index=False)
+    error = run("fit empty.csv -t new -x id -o m", code=3).stderr
+    assert "target 'new' has no value in any row" in error
     plant.assign(**{"net load": np.nan}).to_csv("plant.csv", index=False)
     assert "target 'net load' has no value in any row" in run(FIT, code=3).stderr
     assert "column 'net load'" in run(f"{FIT} --checkpoint state", code=3).stderr

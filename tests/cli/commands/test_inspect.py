@@ -17,7 +17,6 @@ def test_machines_are_told_the_same(model, run):
     assert values["targets"] == TARGETS
     assert values["verdict"]
     assert values["entangled"] in (True, False, None)
-    assert values["sharing"]
     assert values["telling"] == information_in_words(np.array(values["information"]), TARGETS)
     np.testing.assert_allclose(values["information"], model.information_, atol=1e-6)
     reported = json.loads(run("inspect plant.model --json --report page.html").stdout)

@@ -117,9 +117,7 @@ def run(
     from ...experiments import compare_methods
     from ..models import cluster, text_encoder
 
-    rows, times = data.held_out, None
-    if rows.by == "time":
-        times = range(len(data.Y)) if rows.values is None else rows.values
+    held_out = data.held_out
     with cluster(options.dask), screen.progress() as progress, data_errors(options.table):
         return compare_methods(
             text_encoder(data.text, fill=data.fill).fit_transform(data.X),
@@ -131,8 +129,8 @@ def run(
             seed=options.seed,
             n_jobs=-1 if options.dask is not None and options.jobs is None else options.jobs,
             progress=progress,
-            groups=rows.values if rows.by == "groups" else None,
-            times=times,
+            groups=held_out.values if held_out.by == "groups" else None,
+            times=held_out.values if held_out.by == "time" else None,
             title=f"Methods on {'stdin' if options.table == STREAM else options.table.name}",
         )
 

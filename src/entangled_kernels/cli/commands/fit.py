@@ -76,9 +76,8 @@ def fit(options: FitOptions) -> None:
         }
     save_model(model, out, info=info)
     show(screen, info, rows, source.name if table == STREAM else str(table), out)
-    matrices = ("relations", "target_correlations", "explanation")
-    told = {name: value for name, value in info.items() if name not in matrices}
-    screen.result({"model": str(out), **told})
+    info.pop("explanation")
+    screen.result({"model": str(out), **info})
 
 
 def show(screen: Screen, info: dict[str, Any], rows: TrainingTable, table: str, out: Path) -> None:

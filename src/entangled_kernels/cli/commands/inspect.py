@@ -1,4 +1,4 @@
-"""``inspect``: what a model file holds, how well it predicts, and which targets share what."""
+"""``inspect``: what a model file holds, how well it predicts, and which inputs matter."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InspectOptions", "inspect"]
 
-SHOWN = 12
-
 
 @dataclass(frozen=True, kw_only=True)
 class InspectOptions(Options):
@@ -36,8 +34,8 @@ class InspectOptions(Options):
 def inspect(options: InspectOptions) -> None:
     """Tell what a model is and what it found.
 
-    Its settings, its held-out errors, which inputs matter, which targets share what, and which tell
-    what about each other once they are measured.
+    Its settings, its held-out errors, which inputs matter, and how much measuring one target tells
+    about the others.
     """
     screen, model, report = Screen(as_json=options.json), options.model, options.report
     check_input(model)
@@ -69,9 +67,7 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         settings = words.settings_in_words(models.settings_of(learner))
         if scales := info.get("target_transform"):
             settings += f"; learned as logarithms: {words.scales_in_words(scales, names)}"
-    correlations = models.relations_of(saved, learner)
     information = models.information_of(saved.model)
-    parameters = learner.get_params(deep=False)
     return {
         "model": str(path),
         "class": type(saved.model).__name__,
@@ -83,9 +79,6 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         "kernel_ridge_nmse": info.get("kernel_ridge_nmse"),
         "baselines": info.get("baselines", {}),
         "target_scores": info.get("target_scores", []),
-        "sharing": words.sharing_in_words(parameters, correlations, names),
-        "relations": [] if correlations is None else correlations.tolist(),
-        "target_correlations": info.get("target_correlations", []),
         "telling": words.information_in_words(information, names),
         "information": [] if information is None else information.round(6).tolist(),
         **models.entanglement_of(learner),
@@ -94,8 +87,6 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
 
 def show(screen: Screen, findings: dict[str, Any], *, theory: bool) -> None:
     """Tell people."""
-    import numpy as np
-
     from .. import words
     from ..models import explanation_of
 
@@ -112,12 +103,6 @@ def show(screen: Screen, findings: dict[str, Any], *, theory: bool) -> None:
         screen.say(words.baselines_in_words(error, plain, baselines))
         columns, rows, title, *_ = words.error_table(findings["target_scores"])
         screen.table(columns, rows, title=title)
-    screen.points("Who shares what:", findings["sharing"])
-    if findings["relations"]:
-        pairs = words.strongest_pairs(np.array(findings["relations"]), findings["targets"])
-        some = ", strongest pairs" if len(pairs) > SHOWN else ""
-        title = f"Correlation of targets in the kernel{some}"
-        screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
     if (explanation := explanation_of(findings["explanation"])) is not None:
         screen.points("Which inputs matter:", words.explanation_in_words(explanation))
         columns, rows, title, *_ = words.input_table(explanation)
