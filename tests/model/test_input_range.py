@@ -1,12 +1,14 @@
 """Ranges of inputs: what they hold, how parts merge, and how far rows are out."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, dok_array
 
-from entangled_kernels.model.input_range import EDGES, InputRange, as_numbers
+from entangled_kernels.model.input_range import EDGES, InputRange, as_numbers, chance_outside
 
 
 def plain_distance(X, rows):
@@ -110,6 +112,30 @@ def test_a_batch_that_is_shifted_is_unusual_and_one_like_training_is_not(n, d):
         shifted += inputs.judge(rows + 2.0, 10.0).unusual
     assert called <= 1
     assert n == 30 or shifted >= (10 if d == 1 else 20)
+
+
+@pytest.mark.parametrize(("n", "d"), [(50, 9), (40, 20), (22, 9)])
+def test_one_column_in_another_unit_is_unusual(n, d):
+    """Fahrenheit instead of Celsius in one of many columns; new rows like the others are not."""
+    false = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        celsius, new = rng.normal(25.0, 5.0, size=(n, d)), rng.normal(25.0, 5.0, size=(30, d))
+        inputs = InputRange.of(celsius)
+        false += inputs.judge(new, 10.0).unusual
+        new[:, 0] = 1.8 * new[:, 0] + 32.0
+        assert inputs.judge(new, 10.0).unusual
+    assert false <= 3
+
+
+def test_chance_of_rows_outside_is_that_of_exchangeable_rows():
+    assert chance_outside(0, 7, 20) == pytest.approx(1.0)
+    assert chance_outside(1, 1, 20) == pytest.approx(2 / 21)
+    # Two new rows beside three: every order of the five is as likely.
+    orders = list(permutations(range(5)))
+    outside = [sum(not min(o[:3]) < new < max(o[:3]) for new in o[3:]) for o in orders]
+    for count in (1, 2):
+        assert chance_outside(count, 2, 3) == pytest.approx(np.mean(np.array(outside) >= count))
 
 
 def test_few_rows_are_never_unusual(rng):

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.special import betaln, gammaln
 from sklearn.utils.validation import _num_samples
 
 from ..linalg import Array, Index
 from ..parameters import as_table
 
-__all__ = ["BatchDistance", "InputRange", "as_numbers", "number_blocks"]
+__all__ = ["BatchDistance", "InputRange", "as_numbers", "chance_outside", "number_blocks"]
 
 # The share of training rows that may lie beyond the edge, each by the range without itself.
 SHARE_BEYOND = 0.01
@@ -23,6 +24,8 @@ SHARE_BEYOND = 0.01
 EDGES = (1.0, 4.0)
 # A batch, and a training table, with fewer rows than this is too small to call the batch unusual.
 _FEWEST_IN_BATCH, _FEWEST_IN_TRAINING = 10, 20
+# How seldom a batch like the training rows may be called unusual because of a single column.
+_FALSE_ALARMS = 0.001
 # Larger batches are judged by about this many rows.
 _MOST_IN_BATCH = 10_000
 # Numbers that fit into the cache of a processor, where a second pass costs little.
@@ -124,8 +127,10 @@ class InputRange:
         -----
         A new row from the distribution of the training rows lies outside of the range of a column
         with probability 2 / (n + 1) at most. A batch is unusual if at least one row in ten has an
-        input outside, and the mean number of such inputs in a row is four times the expected one,
-        by more than four standard errors. Of more than 10,000 rows, about as many are used.
+        input outside, and either the mean number of such inputs in a row is four times the expected
+        one, by more than four standard errors, or a single column has more rows outside than rows
+        like the training rows would have, but for one such batch in a thousand. Of more than 10,000
+        rows, about as many are used.
 
         A batch within the ranges costs one pass over its rows. Missing values are not out.
         """
@@ -133,6 +138,7 @@ class InputRange:
         if n == 0 or len(self.columns) == 0:
             return BatchDistance(0, 0.0, False)
         n_far, start, step, counted = 0, 0, -(-n // _MOST_IN_BATCH), list[Array]()
+        by_column = np.zeros(len(self.columns), dtype=np.intp)
         for values in number_blocks(X, self.columns):
             ends, some = np.stack(_ends(values)), values[-start % step :: step]
             start += len(values)
@@ -141,14 +147,18 @@ class InputRange:
                 continue
             if np.any(_out(ends, self.low[0], self.high[0]) > far * self.edge):
                 n_far += int(np.count_nonzero(self._row_distance(values) > far))
-            counted.append(((some < self.low[0]) | (some > self.high[0])).sum(axis=1))
+            outside = (some < self.low[0]) | (some > self.high[0])
+            counted.append(outside.sum(axis=1))
+            by_column += outside.sum(axis=0)
         counts = np.concatenate(counted)
         share, expected = float(np.mean(counts > 0)), 2.0 * len(self.columns) / (self.n_rows + 1.0)
         if len(counts) < _FEWEST_IN_BATCH or self.n_rows < _FEWEST_IN_TRAINING:
             return BatchDistance(n_far, share, False)
         error = float(counts.std()) / np.sqrt(len(counts))
-        unusual = share >= 0.1 and counts.mean() > 4.0 * expected + 4.0 * error
-        return BatchDistance(n_far, share, bool(unusual))
+        in_all = counts.mean() > 4.0 * expected + 4.0 * error
+        chance = chance_outside(int(by_column.max()), len(counts), self.n_rows)
+        in_a_column = chance < _FALSE_ALARMS / len(self.columns)
+        return BatchDistance(n_far, share, bool(share >= 0.1 and (in_all or in_a_column)))
 
     def packed(self) -> Array:
         """The range as a table of numbers, (6, q), for `unpacked`."""
@@ -181,6 +191,19 @@ class InputRange:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "edge"}
+
+
+def chance_outside(count: int, n_new: int, n_rows: int) -> float:
+    """Probability that ``count`` or more of some new rows lie outside of the range of a column.
+
+    The new rows and the ``n_rows`` of the range come from one continuous distribution. The share of
+    the distribution outside of the range then has a Beta(2, n_rows - 1) distribution, and the
+    number of new rows outside a beta-binomial one.
+    """
+    x = np.arange(count, n_new + 1)
+    ways = gammaln(n_new + 1) - gammaln(x + 1) - gammaln(n_new - x + 1)
+    logs = ways + betaln(x + 2, n_new - x + n_rows - 1) - betaln(2, n_rows - 1)
+    return float(np.exp(logs).sum())
 
 
 def _out(values: Array, low: Array, high: Array) -> Array:
