@@ -93,6 +93,17 @@ def test_the_calibration_is_the_best_one():
     np.testing.assert_allclose(approx_fprime(at, loss, 1e-7), 0.0, atol=1e-4)
 
 
+def test_probabilities_are_calibrated_on_the_rows_that_they_are_of():
+    """With more than 60 rows, folds hold out rows in another order than that of the table."""
+    X, y = make_classification(200, 6, flip_y=0.2, random_state=0)
+    model = quick().fit(X, y)
+    held_out = model.regressor_.held_out_predictions()
+    decision = (model.slope_ * held_out.predicted + model.offset_)[:, 0]
+    best = LogisticRegression(C=1e6).fit(held_out.predicted, y)
+    expected = log_loss(y, best.predict_proba(held_out.predicted))
+    assert log_loss(y, 1.0 / (1.0 + np.exp(-decision))) < 1.01 * expected
+
+
 def test_rare_classes_count_when_they_are_weighted():
     X, y = make_classification(400, 8, n_informative=4, weights=[0.93], flip_y=0.02, random_state=1)
     plain = quick().fit(X[:200], y[:200]).predict(X[200:])

@@ -34,7 +34,6 @@ def test_missing_values_and_weights_count_as_they_are():
 
 def test_one_residual_for_each_row():
     residuals = draw(20)
-    assert residuals.by_row() is residuals
     values = residuals.values.copy()
     values[3, 0] = np.nan
     row = np.concatenate([residuals.row, residuals.row[::-1]])
@@ -45,6 +44,16 @@ def test_one_residual_for_each_row():
     np.testing.assert_allclose(found.values, expected)
     np.testing.assert_array_equal(found.row, residuals.row)
     np.testing.assert_allclose(found.weight, 1.0)
+
+
+def test_residuals_by_row_are_in_the_order_of_the_rows():
+    residuals, order = draw(20), np.random.default_rng(1).permutation(20)
+    mixed = Residuals(residuals.values[order], np.ones(20) + order, order, 1.0 + order)
+    found = mixed.by_row()
+    np.testing.assert_array_equal(found.values, residuals.values)
+    np.testing.assert_array_equal(found.row, np.arange(20))
+    np.testing.assert_array_equal(found.weight, np.arange(20) + 1.0)
+    np.testing.assert_array_equal(found.relative_variance, found.weight)
 
 
 def test_scales_leave_a_row_out():

@@ -47,10 +47,13 @@ class Residuals:
         return len(np.unique(self.row))
 
     def by_row(self) -> Residuals:
-        """One residual for each row: the weighted mean of those of its copies."""
+        """One residual for each row, in the order of their numbers: the weighted mean of its copies."""
         row, place = np.unique(self.row, return_inverse=True)
         if len(row) == len(self.row):
-            return self
+            order = np.argsort(self.row)
+            return Residuals(
+                self.values[order], self.weight[order], row, self.relative_variance[order]
+            )
         place, known = place.reshape(-1), np.isfinite(self.values)
         mass, sums = np.zeros((2, len(row), self.values.shape[1]))
         np.add.at(mass, place, known * self.weight[:, None])
