@@ -7,10 +7,9 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from entangled_kernels.datasets import concrete
+from entangled_kernels.datasets import published
 from entangled_kernels.datasets.files import DataFile
 
 DATA = Path(
@@ -47,28 +46,7 @@ def toy(tmp_path, monkeypatch):
         file = DataFile(
             "concrete_slump", "slump_test.data", hashlib.sha256(CONTENT).hexdigest(), url
         )
-        monkeypatch.setattr(concrete, "FILE", file)
+        monkeypatch.setitem(published.FILES, "concrete", file)
         yield file
         server.shutdown()
         serving.join()
-
-
-@pytest.fixture
-def check_table():
-    """What holds of every real table."""
-
-    def check(fetch, shape, target_shape):
-        table = fetch()
-        assert table.data.shape == shape
-        assert table.target.shape == target_shape
-        assert len(table.feature_names) == shape[1]
-        assert len(table.target_names) == target_shape[1]
-        assert np.isfinite(table.data).all()
-        assert np.isfinite(table.target).all()
-        assert table.DESCR
-        X, Y = fetch(as_frame=True, return_X_y=True)
-        assert list(X.columns) == table.feature_names
-        np.testing.assert_array_equal(Y.to_numpy(), table.target)
-        assert fetch(as_frame=True).frame.shape == (shape[0], shape[1] + target_shape[1])
-
-    return check

@@ -9,6 +9,7 @@ from entangled_kernels.datasets import make_bilinear
 from entangled_kernels.experiments import (
     EXPERIMENTS,
     Setup,
+    digits,
     methods,
     running_times,
     tables,
@@ -26,10 +27,11 @@ def small(monkeypatch):
 
     for name, table in list(tables.TABLES.items()):
         ranks = {label: (share, (8,)) for label, (share, _) in table.ranks.items()}
-        own = replace(table, fetch=fetch, train_sizes=(6, 8), ranks=ranks)
-        monkeypatch.setitem(tables.TABLES, name, own)
-    monkeypatch.setattr(methods, "GRID", methods.FEW)
+        small_table = replace(table, fetch=fetch, train_sizes=(6, 8), ranks=ranks)
+        monkeypatch.setitem(tables.TABLES, name, small_table)
+    monkeypatch.setattr(methods, "GRID", methods.SMALL_GRID)
     for module, settings in (
+        (digits, {"N_EACH": 10}),
         (tables, {"N": 6, "P": 4, "OVER_N": (6, 8), "OVER_P": (2, 4)}),
         (running_times, {"N": 4, "P": 2, "OVER_N": (4, 8), "OVER_P": (2, 3), "N_TIMINGS": 1}),
     ):
@@ -39,7 +41,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def run_and_draw(small, tmp_path):
-    """Run an experiment and check what holds of all; its results, and the names of its figures."""
+    """A function that runs an experiment, checks what all have in common, and draws its figures."""
 
     def run(name, protocol):
         experiment = EXPERIMENTS[name]

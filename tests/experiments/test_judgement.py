@@ -1,4 +1,4 @@
-"""Cells and claims of the paper beside made-up results."""
+"""Verdicts on cells and claims of the paper, from made-up results."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import pytest
 from entangled_kernels.experiments import EXPERIMENTS
 from entangled_kernels.experiments.agreement import (
     AGREES,
-    BESIDE,
     CELLS,
     CLAIMS,
     FAILS,
     HIGHER,
     HOLDS,
+    NOT_JUDGED,
     OPEN,
     SHARED,
     TOO_FEW,
@@ -24,7 +24,7 @@ from entangled_kernels.experiments.protocol import improvement
 from entangled_kernels.io import ExperimentResults
 
 
-def test_every_figure_of_the_paper_is_there():
+def test_every_number_of_the_paper_is_there():
     means = {"sarcos": 12, "weather": 9, "concrete": 12, "uwave": 54}
     assert {name: len(cells) for name, cells in CELLS.items()} == means
     # Means and improvements.
@@ -43,7 +43,7 @@ def test_every_figure_of_the_paper_is_there():
     }
 
 
-def test_no_setting_is_there_twice_in_a_table():
+def test_every_setting_is_once_in_a_table():
     for cells in CELLS.values():
         keys = [(cell.table, cell.method, *cell.keys.values()) for cell in cells]
         assert len(set(keys)) == len(keys)
@@ -66,55 +66,50 @@ def made_up(name, n_splits=60, shift=0.0, variant=""):
     for cell in CELLS[name]:
         for method in cell.ours:
             for split in range(n_splits):
-                own = cell.nmse + cell.deviation * (shift + noise[split])
-                record = {"method": method + variant, **cell.keys, "split": split, "nmse": own}
+                error = cell.nmse + cell.deviation * (shift + noise[split])
+                record = {"method": method + variant, **cell.keys, "split": split, "nmse": error}
                 records.append(record | ({} if cell.ni is None else {"ni": cell.ni}))
     return ExperimentResults(name, name, records)
 
 
 @pytest.mark.parametrize("name", CELLS)
 def test_every_cell_is_judged_and_agrees_with_itself(name):
-    found = judge_cells(made_up(name), np.random.default_rng(0))
+    verdicts = judge_cells(made_up(name), np.random.default_rng(0))
     for metric in ("nmse", "ni"):
-        own = {
-            (one.cell.table, one.cell.method, *one.cell.keys.values())
-            for one in found
-            if one.metric == metric
-        }
+        judged = [verdict.cell for verdict in verdicts if verdict.metric == metric]
         cells = [cell for cell in CELLS[name] if metric == "nmse" or cell.ni is not None]
-        assert own == {(cell.table, cell.method, *cell.keys.values()) for cell in cells}
+        assert all(cell in judged for cell in cells)
+        assert all(cell in cells for cell in judged)
     shared = name in ("sarcos", "weather")
-    assert {one.verdict.word for one in found if one.method == one.cell.method} == {AGREES}
-    assert {one.method for one in found if one.verdict.word == BESIDE} == (
+    assert {v.verdict.word for v in verdicts if v.method == v.cell.method} == {AGREES}
+    assert {v.method for v in verdicts if v.verdict.word == NOT_JUDGED} == (
         {"EKL", "ptrEKL"} if shared else set()
     )
-    compared = [one for one in found if one.metric == "difference"]
-    assert {one.method for one in compared} == {"OKL", "EKL", "ptrEKL"} | (
+    assert {v.method for v in verdicts if v.metric == "difference"} == {"OKL", "EKL", "ptrEKL"} | (
         {SHARED} if shared else set()
     )
 
 
-def test_what_is_off_is_called_so():
-    found = judge_cells(made_up("weather", shift=-3.0), np.random.default_rng(0))
-    assert {one.verdict.word for one in found if one.metric == "nmse"} == {HIGHER, BESIDE}
+def test_numbers_that_differ_do_not_agree():
+    verdicts = judge_cells(made_up("weather", shift=-3.0), np.random.default_rng(0))
+    assert {v.verdict.word for v in verdicts if v.metric == "nmse"} == {HIGHER, NOT_JUDGED}
 
 
 def test_differences_are_paired_and_those_with_lambda_one_to_kernel_ridge_with_it():
     results = made_up("uwave", variant=", lambda 1")
-    found = judge_cells(results, np.random.default_rng(0))
-    assert all(one.method.endswith(", lambda 1") for one in found)
-    one = next(
-        one for one in found if one.metric == "difference" and one.cell.keys["rank"] == "20%"
-    )
-    own = values_by_split(results, one.method, one.cell.keys)
-    plain = values_by_split(results, "KRR, lambda 1", one.cell.keys | {"rank": "100%"})
-    assert one.verdict.ours == pytest.approx(np.mean([own[split] - plain[split] for split in own]))
-    assert one.paper == pytest.approx(one.cell.nmse - 2.853)
+    verdicts = judge_cells(results, np.random.default_rng(0))
+    assert all(verdict.method.endswith(", lambda 1") for verdict in verdicts)
+    first = next(v for v in verdicts if v.metric == "difference" and v.cell.keys["rank"] == "20%")
+    ours = values_by_split(results, first.method, first.cell.keys)
+    plain = values_by_split(results, "KRR, lambda 1", first.cell.keys | {"rank": "100%"})
+    differences = [ours[split] - plain[split] for split in ours]
+    assert first.verdict.ours == pytest.approx(np.mean(differences))
+    assert first.paper == pytest.approx(first.cell.nmse - 2.853)
 
 
 def test_few_partitions_and_other_experiments():
-    found = judge_cells(made_up("concrete", n_splits=3), np.random.default_rng(0))
-    assert {one.verdict.word for one in found} == {TOO_FEW}
+    verdicts = judge_cells(made_up("concrete", n_splits=3), np.random.default_rng(0))
+    assert {verdict.verdict.word for verdict in verdicts} == {TOO_FEW}
     assert judge_cells(ExperimentResults("simulated", "", []), np.random.default_rng(0)) == []
     assert improvement(0.722, 0.813) == pytest.approx(0.119, abs=1e-3)
 
@@ -124,10 +119,10 @@ def results(difference, spread=0.01, n_splits=30):
     records = []
     for split in range(n_splits):
         plain = 1.0 + 0.2 * rng.normal()
-        own = plain + difference + spread * rng.normal()
+        ours = plain + difference + spread * rng.normal()
         records += [
             {"method": method, "n": 10, "split": split, "nmse": error}
-            for method, error in (("KRR", plain), ("EKL", own), ("ptrEKL", 2 * plain - own))
+            for method, error in (("KRR", plain), ("EKL", ours), ("ptrEKL", 2 * plain - ours))
         ]
     return ExperimentResults("weather", "Weather", records)
 
@@ -143,7 +138,7 @@ def test_clear_differences(sign, difference, word):
     assert finding.effects["EKL"].mean == pytest.approx(100 * difference, abs=1.0)
 
 
-def test_what_the_interval_does_not_tell_stays_open():
+def test_a_wide_interval_leaves_a_claim_undecided():
     for sign in (-1, 0, 1):
         claim = Claim("", "weather", sign, ("EKL",), keys={"n": 10})
         assert judge_claim(claim, results(0.0, spread=1.0)).verdict == OPEN

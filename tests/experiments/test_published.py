@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.experiments.methods import LAMBDAS, fit_published
-from entangled_kernels.experiments.protocol import folds_of
+from entangled_kernels.experiments.methods import LAMBDAS, fit_published, shuffled_folds
 
 
 def dense_fit(X, Y, step, shrinkage, prediction, alpha):
@@ -36,7 +35,7 @@ def dense_fit(X, Y, step, shrinkage, prediction, alpha):
 @pytest.mark.parametrize("prediction", ["entangled", "partial_trace"])
 def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
     X, Y = make_rows(14, 3, 2)
-    folds = folds_of(14, 0)
+    folds = shuffled_folds(14, 0)
     models = fit_published(X, Y, folds, (prediction,), n_steps=4, early=True, fixed=1.0)
     model, fixed = models[prediction, "chosen"], models[prediction, "fixed"]
     variance = np.var(Y, axis=0)
@@ -60,7 +59,7 @@ def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
 
 def test_rank_and_start(make_rows):
     X, Y = make_rows(12, 3, 2)
-    folds = folds_of(12, 0)
+    folds = shuffled_folds(12, 0)
     first, again, other = (
         fit_published(X, Y, folds, seed=seed, n_steps=3, rank=0.5) for seed in (1, 1, 2)
     )

@@ -1,3 +1,5 @@
+"""Rows held out by groups and by time."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,11 +13,11 @@ from entangled_kernels.experiments.protocol import row_scheme
 def test_groups_of_one_size_are_split_as_scikit_learn_does():
     """Training and test rows are whole groups, as many of them as its splitter takes."""
     groups = np.repeat(np.arange(10), 4)
-    found = list(row_scheme(40, groups).partitions(40, 18, 5, 0))
+    partitions = list(row_scheme(40, groups).partitions(40, 18, 5, 0))
     expected = GroupShuffleSplit(5, train_size=4, random_state=0).split(groups, groups=groups)
-    for own, (train, test) in zip(found, expected, strict=True):
-        assert (len(own.train), len(own.test)) == (len(train), len(test)) == (16, 24)
-    assert len({tuple(own.train) for own in found}) == 5
+    for partition, (train, test) in zip(partitions, expected, strict=True):
+        assert (len(partition.train), len(partition.test)) == (len(train), len(test)) == (16, 24)
+    assert len({tuple(partition.train) for partition in partitions}) == 5
 
 
 @given(st.lists(st.integers(0, 9), min_size=12, max_size=60), st.integers(6, 30), st.integers(0, 9))
@@ -26,14 +28,18 @@ def test_a_group_is_a_training_or_a_test_group(groups, n, seed):
     sizes = np.sort(np.unique(groups, return_counts=True)[1])
     if len(sizes) < 2 or sizes[-2:].sum() > n:
         return
-    for own in scheme.partitions(len(groups), n, 2, seed):
-        assert len(own.train) <= n
-        assert not np.isin(groups[own.train], groups[own.test]).any()
-        np.testing.assert_array_equal(np.sort(np.r_[own.train, own.test]), np.arange(len(groups)))
-        # What is left out does not fit any more.
-        assert min(np.unique(groups[own.test], return_counts=True)[1]) > n - len(own.train)
-        for train, test in scheme.folds(own.train, seed):
-            assert not np.isin(groups[own.train[train]], groups[own.train[test]]).any()
+    for partition in scheme.partitions(len(groups), n, 2, seed):
+        assert len(partition.train) <= n
+        assert not np.isin(groups[partition.train], groups[partition.test]).any()
+        np.testing.assert_array_equal(
+            np.sort(np.r_[partition.train, partition.test]), np.arange(len(groups))
+        )
+        # The groups that are left out have no room any more.
+        assert min(np.unique(groups[partition.test], return_counts=True)[1]) > n - len(
+            partition.train
+        )
+        for train, test in scheme.folds(partition.train, seed):
+            assert not np.isin(groups[partition.train[train]], groups[partition.train[test]]).any()
 
 
 @given(st.permutations(range(40)), st.integers(6, 20), st.integers(2, 4))
@@ -43,14 +49,16 @@ def test_test_rows_come_after_training_rows(times, n, repeats):
     expected = TimeSeriesSplit(repeats, max_train_size=n, test_size=(40 - n) // repeats).split(
         times
     )
-    for own, (train, test) in zip(scheme.partitions(40, n, repeats, 0), expected, strict=True):
-        np.testing.assert_array_equal(times[own.train], train)
-        np.testing.assert_array_equal(times[own.test], test)
-        for before, after in scheme.folds(own.train, 0):
-            assert times[own.train[before]].max() < times[own.train[after]].min()
+    for partition, (train, test) in zip(
+        scheme.partitions(40, n, repeats, 0), expected, strict=True
+    ):
+        np.testing.assert_array_equal(times[partition.train], train)
+        np.testing.assert_array_equal(times[partition.test], test)
+        for before, after in scheme.folds(partition.train, 0):
+            assert times[partition.train[before]].max() < times[partition.train[after]].min()
 
 
-def test_what_is_refused():
+def test_settings_that_leave_too_few_rows_are_errors():
     with pytest.raises(ValueError, match="groups and times hold out different rows"):
         row_scheme(4, np.ones(4), np.ones(4))
     with pytest.raises(ValueError, match="times must hold one number for each of 4 rows"):
@@ -74,7 +82,7 @@ def test_methods_are_compared_on_such_rows(make_rows, scheme):
     X, Y = make_rows(60, 3, 2)
     values = np.arange(60) // 3
     settings = {"methods": ("KRR", "PLS", "OKL", "ridge"), "train_sizes": (24,), "repeats": 2}
-    found = compare_methods(X, Y, **settings, **{scheme: values})
-    assert len(found.records) == 8
-    assert all(np.isfinite(record["nmse"]) for record in found.records)
-    assert found.meta["held_out"] == {"groups": "groups", "times": "time"}[scheme]
+    results = compare_methods(X, Y, **settings, **{scheme: values})
+    assert len(results.records) == 8
+    assert all(np.isfinite(record["nmse"]) for record in results.records)
+    assert results.meta["held_out"] == {"groups": "groups", "times": "time"}[scheme]

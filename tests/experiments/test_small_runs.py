@@ -15,38 +15,6 @@ from entangled_kernels.experiments.protocol import run_cases
 from entangled_kernels.experiments.running_times import COMPLEXITY, random_kernels
 from entangled_kernels.experiments.tables import TABLES, simulated_settings
 from entangled_kernels.io import ExperimentResults
-from entangled_kernels.kernels import factorize
-
-
-def test_experiments_have_names_and_descriptions():
-    assert list(EXPERIMENTS) == [
-        "sarcos",
-        "weather",
-        "concrete",
-        "uwave",
-        "simulated",
-        "digits",
-        "running-times",
-        "kernels",
-    ]
-    for name, experiment in EXPERIMENTS.items():
-        assert experiment.name == name
-        assert experiment.about.endswith(".")
-
-
-def test_meta_is_what_repeats_the_run():
-    meta = Setup("paper", quick=True, seed=7, n_jobs=2).meta(repeats=3)
-    assert {key: meta[key] for key in ("protocol", "quick", "seed", "repeats")} == {
-        "protocol": "paper",
-        "quick": True,
-        "seed": 7,
-        "repeats": 3,
-    }
-    assert meta["versions"]["numpy"] == np.__version__
-    assert "joblib" in meta["versions"]
-    assert "n_jobs" not in meta
-    assert set(PROTOCOLS) == {"paper", "fair"}
-
 
 DATA = Path(
     os.environ.get("ENTANGLED_KERNELS_DATA") or Path(__file__).parents[3] / "shared" / "data"
@@ -72,7 +40,7 @@ def test_real_tables_run_and_are_drawn(run_and_draw, name, protocol):
     assert {record.get("rank") for record in results.records} == ranks
     classes = {"class 1", "class 2", "class 3"} if name == "uwave" else {None}
     assert {record.get("task") for record in results.records} == classes
-    # Lower ranks are those of learned kernels, at one size.
+    # Only learned kernels have lower ranks, at one size.
     lower = [record for record in results.records if record.get("rank") in ("60%", "20%")]
     assert {record["n"] for record in lower} <= {8}
     learned = {"EKL", "ptrEKL"}
@@ -81,7 +49,7 @@ def test_real_tables_run_and_are_drawn(run_and_draw, name, protocol):
     )
 
 
-def test_the_papers_cells_are_settings_that_are_run():
+def test_every_cell_of_the_paper_is_run():
     for name, table in TABLES.items():
         for cell in CELLS[name]:
             sizes = table.ranks.get(cell.keys.get("rank"), (None, table.train_sizes))[1]
@@ -89,11 +57,11 @@ def test_the_papers_cells_are_settings_that_are_run():
             assert cell.keys.get("task", "") in table.tasks
 
 
-def test_full_runs_have_partitions_enough_for_verdicts():
+def test_full_runs_have_enough_partitions_for_verdicts():
     assert all(table.n_splits["paper"] >= 50 for table in TABLES.values())
 
 
-def test_kernel_ridge_on_sarcos_is_the_papers():
+def test_kernel_ridge_on_sarcos_has_the_errors_of_the_paper():
     if not (DATA / "sarcos").is_dir():
         pytest.skip(
             f"the table is not in {DATA}; set ENTANGLED_KERNELS_DATA to a folder that has sarcos/"
@@ -126,11 +94,11 @@ def test_digits_run_and_are_drawn(run_and_draw, protocol):
     assert results.meta["entangled"] is True
     assert results.meta["ppt"] is False
     assert results.arrays["partial_transpose_eigenvalues"].min() < -0.01
-    assert results.arrays["gram"].shape == (400, 400)
-    assert results.arrays["Z_train"].shape == (100, 4, digits.RANK)
+    assert results.arrays["gram"].shape == (160, 160)
+    assert results.arrays["Z_train"].shape == (40, 4, digits.RANK)
     tasks = {row["task"]: row["mean"] for row in results.summary("separation", by=("task",))}
     assert set(tasks) == {"is 0", "is 1", "is 2", "is 3"}
-    assert min(tasks.values()) > 0.85
+    assert min(tasks.values()) > 0.8
     assert {record.get("rank") for record in results.records} == {*digits.RANKS, None}
 
 
@@ -149,23 +117,14 @@ def test_running_times_run_and_are_drawn(run_and_draw):
     assert np.isfinite([row[2] for row in table.rows]).all()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["unstructured", "scalar", "separable", "entangled 100%", "entangled 50%", "partial trace 75%"],
-)
-def test_systems_are_solved(name):
-    rng = np.random.default_rng(0)
-    train, test = random_kernels(8, 3, rng)[name]()
-    R = rng.standard_normal((8, 3, 1))
-    c = factorize(train)[0].solve(R, 1.0).reshape(24, 1)
-    G = train.to_dense()
-    np.testing.assert_allclose(G, G.T, atol=1e-12)
-    np.testing.assert_allclose(G @ c + c, R.reshape(24, 1), atol=1e-8)
-    np.testing.assert_allclose(test @ c, test.to_dense() @ c, atol=1e-10)
-
-
-def test_features_and_operators_are_the_shares_asked_for():
+def test_random_kernels_have_the_asked_shares_of_features_and_operators():
     makers = random_kernels(8, 3, np.random.default_rng(0))
+    for make in makers.values():
+        train, test = make()
+        G = train.to_dense()
+        np.testing.assert_allclose(G, G.T, atol=1e-12)
+        assert np.linalg.eigvalsh(G).min() > -1e-10
+        assert test.to_dense().shape == G.shape
     for share, m, r in (("100%", 8, 24), ("75%", 6, 14), ("50%", 4, 6)):
         train, _ = makers[f"entangled {share}"]()
         assert (train.Phi.shape, train.Q.shape) == ((8, m), (m * 3, r))

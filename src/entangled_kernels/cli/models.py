@@ -135,7 +135,7 @@ def baseline_errors(table: TrainingTable, options: FitOptions) -> dict[str, floa
     if table.Y is None or len(table.Y) > MOST_BASELINE_ROWS:
         return {}
     from ..experiments.methods import tuned_learner
-    from ..experiments.protocol import RowScheme, folds_of
+    from ..experiments.protocol import RowScheme
 
     Y, held_out = table.Y.to_numpy(dtype=np.float64), table.held_out
     groups = held_out.values if held_out.by == "groups" else None
@@ -156,9 +156,8 @@ def baseline_errors(table: TrainingTable, options: FitOptions) -> dict[str, floa
             # With very few rows, or rows of a target, a method cannot be fitted.
             with suppress(ValueError), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                inner = scheme.folds(train, seed) or folds_of(len(train), seed)
-                together = scheme.values is not None
-                learner = tuned_learner(name, X, Z, inner, seed, rows_together=together).fit(X, Z)
+                inner = scheme.folds(train, seed)
+                learner = tuned_learner(name, X, Z, inner, seed).fit(X, Z)
                 predicted = np.asarray(learner.predict(X_test)).reshape(len(test), -1)
                 errors.append((Y[test] - mean - deviation * predicted) ** 2)
     variance = np.nanvar(Y, axis=0)

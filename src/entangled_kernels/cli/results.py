@@ -11,8 +11,8 @@ from scipy.stats import t
 
 from ..experiments.agreement import (
     AGREES,
-    BESIDE,
     CLAIMS,
+    NOT_JUDGED,
     TOO_FEW,
     VARIANTS,
     Claim,
@@ -349,7 +349,7 @@ def agreement_in_words(results: ExperimentResults) -> str:
     judged = [
         one
         for one in judge_cells(results, np.random.default_rng(0))
-        if one.metric == "nmse" and one.verdict.word != BESIDE
+        if one.metric == "nmse" and one.verdict.word != NOT_JUDGED
     ]
     plain = "of the fair protocol" if results.meta.get("protocol") == "fair" else "as published"
     names, words = (plain, "stopped early", "with lambda 1"), []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -19,30 +19,21 @@ from ..linalg import Array
 
 __all__ = [
     "AGREES",
-    "BESIDE",
     "CELLS",
     "CLAIMS",
-    "ENOUGH",
-    "FAILS",
-    "HIGHER",
-    "HOLDS",
-    "LOWER",
     "METRICS",
-    "OPEN",
+    "NOT_JUDGED",
     "SHARED",
     "TOO_FEW",
+    "VARIANTS",
     "Cell",
-    "CellVerdict",
     "Claim",
-    "Effect",
     "Finding",
     "Verdict",
     "as_records",
     "judge",
     "judge_cells",
     "judge_claim",
-    "means_of_as_many",
-    "values_by_split",
 ]
 
 # The row of a table that EKL and ptrEKL share.
@@ -113,11 +104,11 @@ def as_records(name: str) -> list[Record]:
 
 
 AGREES, LOWER, HIGHER = "agrees", "lower than ours", "higher than ours"
+# The word for fewer than MIN_PARTITIONS partitions of ours.
 TOO_FEW = "too few partitions"
-# The verdict on a method of ours that does not decide.
-BESIDE = "not judged"
-# With fewer partitions of ours there is no verdict.
-ENOUGH = 20
+MIN_PARTITIONS = 20
+# The word for a method of ours that does not decide the verdict.
+NOT_JUDGED = "not judged"
 # The central part of our means in which a published mean agrees.
 LEVEL = 0.95
 N_DRAWS = 4000
@@ -177,7 +168,7 @@ def judge(
 
     Notes
     -----
-    The means are those of `means_of_as_many`, which include the uncertainty of our mean over N
+    The means are those of `predicted_means`, which include the uncertainty of our mean over N
     partitions: with `count` = 10 and N = 50 it adds a fifth to the variance. In units of the
     standard error the difference is (paper - mean) / sqrt(s^2 / N + deviation^2 / count).
 
@@ -195,9 +186,9 @@ def judge(
     spread = std if deviation is None else deviation
     error = float(np.sqrt(std**2 / len(values) + spread**2 / count))
     in_errors = difference / error if error > 0.0 else float("nan")
-    if len(values) < ENOUGH:
+    if len(values) < MIN_PARTITIONS:
         return Verdict(TOO_FEW, float("nan"), mean, std, difference, in_errors)
-    means = means_of_as_many(values, count, rng)
+    means = predicted_means(values, count, rng)
     middle = float(np.median(means))
     shift = np.clip(middle - paper, -unit / 2.0, unit / 2.0)
     # Equal means may differ by the rounding of sums.
@@ -210,7 +201,7 @@ def judge(
     return Verdict(word, percentile, mean, std, difference, in_errors)
 
 
-def means_of_as_many(
+def predicted_means(
     values: Array, count: int, rng: np.random.Generator, n_draws: int = N_DRAWS
 ) -> Array:
     """Means of ``count`` further partitions, predicted from the values, (n_draws,).
@@ -307,46 +298,37 @@ def judge_cells(results: ExperimentResults, rng: np.random.Generator) -> list[Ce
     cells = CELLS.get(results.name, [])
     for cell in cells:
         for method in (name + variant for name in cell.ours for variant in VARIANTS):
-            for verdict in _judge_method(cell, method, cells, results, rng):
+            for metric, ours, paper, unit in _numbers_to_judge(cell, method, cells, results):
+                deviation = cell.deviation if metric == "nmse" else None
+                count = cell.partitions
+                verdict = judge(ours, paper, count, rng, deviation=deviation, unit=unit)
                 if method.partition(",")[0] != cell.method:
-                    word = verdict.verdict._replace(word=BESIDE)
-                    verdict = verdict._replace(verdict=word)
-                verdicts.append(verdict)
+                    verdict = verdict._replace(word=NOT_JUDGED)
+                verdicts.append(CellVerdict(cell, metric, method, paper, deviation, verdict))
     return verdicts
 
 
-def _judge_method(
-    cell: Cell, method: str, cells: list[Cell], results: ExperimentResults, rng: np.random.Generator
-) -> Iterator[CellVerdict]:
+def _numbers_to_judge(
+    cell: Cell, method: str, cells: list[Cell], results: ExperimentResults
+) -> Iterator[tuple[str, list[float], float, float]]:
+    """Metrics of a cell, with our values, the paper's number and the unit of its last digit."""
     errors = values_by_split(results, method, cell.keys)
     if not errors:
         return
-
-    def judged(
-        metric: str,
-        ours: Iterable[float],
-        paper: float,
-        unit: float = 10.0**-cell.digits,
-        deviation: float | None = None,
-    ) -> CellVerdict:
-        values = np.fromiter(ours, dtype=np.float64)
-        verdict = judge(values, paper, cell.partitions, rng, deviation=deviation, unit=unit)
-        return CellVerdict(cell, metric, method, paper, deviation, verdict)
-
-    yield judged("nmse", errors.values(), cell.nmse, deviation=cell.deviation)
+    unit = 10.0**-cell.digits
+    yield "nmse", list(errors.values()), cell.nmse, unit
     if not method.startswith(REFERENCE):
         full = cell.keys | ({"rank": "100%"} if "rank" in cell.keys else {})
         reference = next(c.nmse for c in cells if c.method == REFERENCE and c.keys == full)
-        lambda_one = ", lambda 1"
-        base = REFERENCE + (lambda_one if method.endswith(lambda_one) else "")
-        plain = values_by_split(results, base, full)
+        suffix = ", lambda 1" if method.endswith(", lambda 1") else ""
+        plain = values_by_split(results, REFERENCE + suffix, full)
         paired = [errors[split] - plain[split] for split in errors if split in plain]
         if paired:
             # The published difference is one of two rounded numbers.
-            yield judged("difference", paired, cell.nmse - reference, 2.0 * 10.0**-cell.digits)
+            yield "difference", paired, cell.nmse - reference, 2.0 * unit
     improvements = values_by_split(results, method, cell.keys, "ni")
     if cell.ni is not None and improvements:
-        yield judged("ni", improvements.values(), cell.ni)
+        yield "ni", list(improvements.values()), cell.ni, unit
 
 
 def values_by_split(
@@ -451,11 +433,11 @@ def judge_claim(claim: Claim, results: ExperimentResults | None) -> Finding | No
     A claim of a sign holds if the interval has that sign, and fails if it has the other. That
     methods are as good holds if the interval is within the tolerance, and fails if it is outside.
     """
-    values = (
-        {} if results is None else {name: claim.values(results, name) for name in claim.methods}
-    )
-    effects = {name: Effect.of(sample) for name, sample in values.items() if len(sample)}
-    words = {name: _word(claim, effect) for name, effect in effects.items()}
+    if results is None:
+        return None
+    values = {method: claim.values(results, method) for method in claim.methods}
+    effects = {method: Effect.of(sample) for method, sample in values.items() if len(sample)}
+    words = {method: _word(claim, effect) for method, effect in effects.items()}
     return Finding(effects, words) if effects else None
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
-from ..io import ExperimentResults, Record
+from ..io import ExperimentResults
 from ..linalg import Array
-from .methods import METHODS, PAPER_METHODS, Plan
+from .methods import EARLY, METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Figures, Progress, Rows, RowScheme, Setup, row_scheme, run_cases
 
 __all__ = [
@@ -89,7 +89,10 @@ def compare_methods(
     [('KRR', 2), ('ptrEKL', 2)]
     """
     setup = Setup(protocol=protocol, seed=seed, n_jobs=n_jobs, progress=progress)
-    plan = Plan(protocol, _check_methods(methods))
+    chosen = _check_methods(methods)
+    if protocol == "paper":
+        chosen += tuple(name for name in EARLY if name.partition(",")[0] in chosen)
+    plan = Plan(protocol, chosen)
     inputs = check_array(X, dtype=np.float64, input_name="X")
     missing: Any = "allow-nan" if protocol == "fair" else True
     targets = check_array(
@@ -106,7 +109,7 @@ def compare_methods(
     meta = setup.meta(
         repeats=repeats,
         train_sizes=[int(n) for n in train_sizes],
-        methods=plan.labels(),
+        methods=plan.descriptions(),
         rows=len(inputs),
         inputs=inputs.shape[1],
         outputs=targets.shape[1],
@@ -160,36 +163,28 @@ def class_figures(results: ExperimentResults) -> Figures:
     from ..plotting import ComparisonDisplay
 
     full = [record for record in results.records if record["rank"] == "100%"]
+    # The paper's records have the method without the suffix.
+    lambda_one = [
+        record | {"method": record["method"].removesuffix(", lambda 1")}
+        for record in full
+        if record["method"].endswith(", lambda 1")
+    ]
     size = next((record["n"] for record in results.records if record["rank"] != "100%"), None)
-    kinds = {
-        "nmse": ([r for r in full if "," not in r["method"]], "n", ""),
-        "lambda": (_without_suffix(full, ", lambda 1"), "n", ", lambda 1"),
-        "rank": (
-            [r for r in results.records if r["n"] == size and r["method"] in ("EKL", "ptrEKL")],
-            "rank",
-            f", n = {size}",
-        ),
-    }
+    ranked = [r for r in results.records if r["n"] == size and r["method"] in ("EKL", "ptrEKL")]
     drawn = {}
-    for kind, (records, x, words) in kinds.items():
+    for kind, records, x, ending, setting in (
+        ("nmse", [r for r in full if "," not in r["method"]], "n", "", ("rank", "100%")),
+        ("lambda", lambda_one, "n", ", lambda 1", ("rank", "100%")),
+        ("rank", ranked, "rank", f", n = {size}", ("n", size)),
+    ):
         if records:
-            # Without the paper's numbers for other sizes and ranks.
-            same = ("n", size) if x == "rank" else ("rank", "100%")
-            paper = [record for record in results.paper if record[same[0]] == same[1]]
+            key, value = setting
+            paper = [record for record in results.paper if record[key] == value]
             shown = replace(results, records=records, paper=paper)
             drawn[f"{results.name}-{kind}"] = ComparisonDisplay.from_results(
-                shown, x=x, facet="task", title=f"{results.title}{words}"
+                shown, x=x, facet="task", title=f"{results.title}{ending}"
             ).figure_
     return drawn
-
-
-def _without_suffix(records: list[Record], suffix: str) -> list[Record]:
-    """Records of the methods with a suffix, which is removed as in the paper's records."""
-    return [
-        record | {"method": record["method"].removesuffix(suffix)}
-        for record in records
-        if record["method"].endswith(suffix)
-    ]
 
 
 def time_figures(results: ExperimentResults) -> Figures:

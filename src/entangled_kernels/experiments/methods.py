@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import process_time
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import KFold
 
 from ..estimators import (
     EntangledKernelRidge,
@@ -34,17 +34,22 @@ from .agreement import SHARED
 
 __all__ = [
     "COMMON_METHODS",
+    "DESCRIPTIONS",
     "EARLY",
-    "FIXED",
     "LAMBDAS",
+    "LAMBDA_ONE",
     "METHODS",
+    "NEED_COMPLETE_TARGETS",
+    "N_FOLDS",
     "PAPER_METHODS",
+    "PICKED",
     "REFERENCES",
     "Fitted",
     "Plan",
     "PublishedModel",
     "fit_methods",
     "fit_published",
+    "shuffled_folds",
     "tuned_learner",
 ]
 
@@ -202,19 +207,14 @@ METHODS = COMMON_METHODS | {
     "EKL": "entangled kernel learning, predicting with the operator-valued kernel",
     "ptrEKL": "entangled kernel learning, predicting with the scalar kernel of its partial trace",
 }
-# Kernel ridge, which improvements are measured against: the first one that was fitted.
-REFERENCES = ("KRR", "kernel-ridge")
-# These take missing targets; the others are fitted to each target separately if any is missing.
-TAKE_MISSING = ("entangled", "gaussian-process", "kernel-ridge", "KRR", "EKL", "ptrEKL", "OKL")
-RIDGE_ALPHAS = np.logspace(-3, 5, 33)
-# With the paper's protocol EKL and ptrEKL are the published algorithm to the letter, and these are
+# In the paper's protocol EKL and ptrEKL are the published algorithm to the letter, and these are
 # its safe form: without a share of the plain kernel, a first step that suits the folds may be far
 # too long for all rows.
 EARLY = {
     "EKL, early": "EKL from the plain kernel, stopped early, a share of it kept",
     "ptrEKL, early": "ptrEKL from the plain kernel, stopped early, a share of it kept",
 }
-FIXED = {
+LAMBDA_ONE = {
     f"{method}, lambda 1": f"{method} of the paper's protocol with lambda 1, nothing selected"
     for method in ("KRR", "OKL", "EKL", "ptrEKL")
 }
@@ -222,8 +222,14 @@ PICKED = {
     SHARED: "EKL or ptrEKL, whichever has the lower cross-validated error on the training rows",
     f"{SHARED}, early": "the same of their forms that are stopped early",
 }
-FIXED_LAMBDA = 1.0
+DESCRIPTIONS = METHODS | EARLY | LAMBDA_ONE | PICKED
 PAPER_METHODS = ("KRR", "OKL", "EKL", "ptrEKL")
+PREDICTIONS = {"EKL": "entangled", "ptrEKL": "partial_trace"}
+# Kernel ridge, the reference of improvements: the first of these that was fitted.
+REFERENCES = ("KRR", "kernel-ridge")
+# These need complete targets, so they are fitted to each target separately if any is missing.
+NEED_COMPLETE_TARGETS = ("mean", "ridge", "PLS", "extra-trees")
+RIDGE_ALPHAS = np.logspace(-3, 5, 33)
 # Candidates, from plain kernel ridge to the learned kernel alone. With a bound on the rank each has
 # hundreds of Kraus operators, so there are fewer of them.
 GRID: dict[str, Any] = {
@@ -231,173 +237,158 @@ GRID: dict[str, Any] = {
     "shrinkage": (0.0, 0.25, 0.5, 0.75, 1.0),
     "target_alpha": (0.01, 0.1, 1.0, 10.0),
 }
-FEW: dict[str, Any] = {
+SMALL_GRID: dict[str, Any] = {
     "alignment_mix": (0.5,),
     "shrinkage": (0.0, 0.5, 1.0),
     "target_alpha": (0.1, 1.0),
 }
-PREDICTIONS = {"EKL": "entangled", "ptrEKL": "partial_trace"}
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Which methods are fitted, and how.
 
     Attributes
     ----------
     protocol : {"fair", "paper"}
-    methods : sequence of str
-        Keys of `METHODS`.
+    methods : tuple of str
+        Keys of `DESCRIPTIONS`; those of `EARLY` and `LAMBDA_ONE` only in the paper's protocol, and
+        those of `PICKED` after both methods that they pick from.
     rank : float or None
         Share of the full Kraus rank that EKL and ptrEKL may use.
     n_steps : int
         Steps of the published ascent, in the paper's protocol.
-    early, fixed : bool
-        Whether the variants of `EARLY` and of `FIXED` are fitted too, in the paper's protocol.
-    picked : bool
-        Whether the variants of `PICKED` are added.
     """
 
     protocol: str = "fair"
     methods: tuple[str, ...] = PAPER_METHODS
     rank: float | None = None
     n_steps: int = 200
-    early: bool = True
-    fixed: bool = False
-    picked: bool = False
 
-    def labels(self) -> dict[str, str]:
-        """Names of the methods in the records, with a description of each."""
-        labels = {name: METHODS[name] for name in self.methods}
-        if self.protocol == "paper":
-            variants = (EARLY if self.early else {}) | (FIXED if self.fixed else {})
-            labels |= {
-                name: text for name, text in variants.items() if name.partition(",")[0] in labels
-            }
-        if self.picked:
-            picked = {
-                name: text for name, text in PICKED.items() if name.replace(SHARED, "EKL") in labels
-            }
-            labels |= picked
-        return labels
+    def descriptions(self) -> dict[str, str]:
+        """A description of each method."""
+        return {name: DESCRIPTIONS[name] for name in self.methods}
 
 
 class Fitted(NamedTuple):
     """A fitted method.
 
-    Attributes
-    ----------
-    label : str
-    predict : callable
-    takes_inputs : bool
-        Whether `predict` takes inputs, or features.
-    fit_seconds : float
-    cv_error : float or None
-        Cross-validated error, by which one of EKL and ptrEKL is picked.
+    The cross-validated error decides which of EKL and ptrEKL is picked; it is None for methods that
+    do not compute one.
     """
 
-    label: str
     predict: Callable[[Array], Any]
-    takes_inputs: bool
     fit_seconds: float
     cv_error: float | None = None
 
 
-def fit_methods(
-    plan: Plan,
-    X: Array,
-    Phi: Array,
-    Y: Array,
-    folds: Sequence[Split],
-    seed: int,
-    *,
-    rows_together: bool = False,
-) -> Iterator[Fitted]:
-    """Fit all methods of a plan; kernels are linear in features Phi (n, m) of inputs X (n, d).
+N_FOLDS = 5
 
-    ``rows_together`` is that of `tuned_learner`.
+
+def shuffled_folds(n: int, seed: int) -> list[Split]:
+    """Five shuffled folds, or as many as there are rows."""
+    return list(KFold(min(N_FOLDS, n), shuffle=True, random_state=seed).split(np.zeros((n, 1))))
+
+
+def fit_methods(
+    plan: Plan, X: Array, Phi: Array, Y: Array, folds: Sequence[Split] | None, seed: int
+) -> dict[str, Fitted]:
+    """Fit all methods of a plan, in its order.
+
+    Methods of `COMMON_METHODS` get, and predict from, the inputs X (n, d), all others the features
+    Phi (n, m). Folds are those of `tuned_learner`.
     """
-    labels, pairs = plan.labels(), dict[str, Fitted]()
-    published = [name for name in plan.methods if plan.protocol == "paper" and name in PREDICTIONS]
-    for method in labels:
-        if method in PICKED or method.partition(",")[0] in published:
-            continue
-        inputs = method in COMMON_METHODS
-        start = process_time()
-        rows = X if inputs else Phi
-        model = tuned_learner(method, rows, Y, folds, seed, plan, rows_together=rows_together)
-        model.fit(X if inputs else Phi, Y)
-        seconds = process_time() - start
-        fitted = Fitted(method, model.predict, inputs, seconds, getattr(model, "cv_score_", None))
-        pairs[method] = fitted
-        yield fitted
-    for fitted in _fit_published(plan, published, Phi, Y, folds, seed):
-        pairs[fitted.label] = fitted
-        yield fitted
-    for label in PICKED:
-        if label in labels:
-            names = [label.replace(SHARED, name) for name in PREDICTIONS]
-            both = [pairs[name] for name in names if name in pairs]
-            best = min(both, key=lambda fitted: float(fitted.cv_error or 0.0))
+    published = {}
+    if plan.protocol == "paper":
+        published = _fit_published(plan, Phi, Y, folds or shuffled_folds(len(Y), seed), seed)
+    fitted: dict[str, Fitted] = {}
+    for method in plan.methods:
+        if method in published:
+            fitted[method] = published[method]
+        elif method in PICKED:
+            both = [fitted[method.replace(SHARED, name)] for name in PREDICTIONS]
+            best = min(both, key=lambda model: float(model.cv_error or 0.0))
             # The published EKL and ptrEKL share their ascents.
-            times = [fitted.fit_seconds for fitted in both]
-            total = max(times) if plan.protocol == "paper" else sum(times)
-            yield best._replace(label=label, fit_seconds=total)
+            total = max if plan.protocol == "paper" else sum
+            fitted[method] = best._replace(fit_seconds=total(model.fit_seconds for model in both))
+        else:
+            features = X if method in COMMON_METHODS else Phi
+            start = process_time()
+            model = tuned_learner(
+                method, features, Y, folds, seed, protocol=plan.protocol, rank=plan.rank
+            )
+            model.fit(features, Y)
+            seconds = process_time() - start
+            fitted[method] = Fitted(model.predict, seconds, getattr(model, "cv_score_", None))
+    return fitted
 
 
 def _fit_published(
-    plan: Plan, methods: Sequence[str], Phi: Array, Y: Array, folds: Sequence[Split], seed: int
-) -> Iterator[Fitted]:
-    """EKL and ptrEKL share their ascents, and the time that these take."""
-    names = {PREDICTIONS[name]: name for name in methods}
-    for early in (False, True) if plan.early else (False,):
-        if not names:
-            return
+    plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
+) -> dict[str, Fitted]:
+    """EKL, ptrEKL and their variants; EKL and ptrEKL share their ascents, and the time of these."""
+    fitted = {}
+    for variants in (("", "lambda 1"), ("early",)):
+        wanted = {}
+        for name in plan.methods:
+            method, _, variant = name.partition(", ")
+            if method in PREDICTIONS and variant in variants:
+                wanted[name] = (PREDICTIONS[method], "fixed" if variant == "lambda 1" else "chosen")
+        if not wanted:
+            continue
         start = process_time()
-        fixed = FIXED_LAMBDA if plan.fixed and not early else None
-        settings: dict[str, Any] = {"n_steps": plan.n_steps, "rank": plan.rank, "early": early}
-        models = fit_published(Phi, Y, folds, tuple(names), seed, fixed=fixed, **settings)
+        models = fit_published(
+            Phi,
+            Y,
+            folds,
+            tuple(dict.fromkeys(prediction for prediction, _ in wanted.values())),
+            seed,
+            n_steps=plan.n_steps,
+            rank=plan.rank,
+            early=variants == ("early",),
+            fixed=1.0 if any(kind == "fixed" for _, kind in wanted.values()) else None,
+        )
         seconds = process_time() - start
-        for (prediction, kind), model in models.items():
-            suffix = ", lambda 1" if kind == "fixed" else ", early" if early else ""
-            yield Fitted(names[prediction] + suffix, model.predict, False, seconds, model.cv_error)
+        for name, key in wanted.items():
+            fitted[name] = Fitted(models[key].predict, seconds, models[key].cv_error)
+    return fitted
 
 
 def tuned_learner(
     method: str,
     X: Array,
     Y: Array,
-    folds: Sequence[Split],
+    folds: Sequence[Split] | None,
     seed: int,
-    plan: Plan | None = None,
     *,
-    rows_together: bool = False,
+    protocol: str = "fair",
+    rank: float | None = None,
 ) -> Any:
     """A learner by name, not fitted, that chooses its settings on the folds.
 
     Parameters
     ----------
     method : str
-        A key of `METHODS`, or of `FIXED`.
+        A key of `METHODS`, or of `LAMBDA_ONE`.
     X : ndarray of shape (n, d)
         Standardised inputs; for the methods of the paper, features.
     Y : ndarray of shape (n, p)
         NaN where a target is missing.
-    folds : sequence of splits
+    folds : sequence of splits or None
+        None for shuffled folds, in place of which ridge leaves out single rows. Folds that hold out
+        groups or later rows are used by ridge too.
     seed : int
-    plan : Plan, optional
-        Protocol and rank of the methods of the paper.
-    rows_together : bool, default=False
-        Whether the folds hold out groups or later rows. Ridge then chooses its alpha on the folds,
-        because leaving out single rows would look at others of their group.
+    protocol, rank
+        Of the methods of the paper, as in `Plan`.
     """
-    if method == "ridge" and rows_together:
+    if method == "ridge" and folds is not None:
         return _TargetByTarget(RidgeCV(RIDGE_ALPHAS, cv=folds))
+    splits = shuffled_folds(len(Y), seed) if folds is None else folds
     if method in COMMON_METHODS:
-        learner = _common_learner(method, X, folds, seed)
+        learner = _common_learner(method, X, splits, seed)
     else:
-        learner = _paper_learner(method, folds, seed, Plan() if plan is None else plan)
-    return learner if method in TAKE_MISSING or np.isfinite(Y).all() else _TargetByTarget(learner)
+        learner = _paper_learner(method, splits, seed, protocol == "fair", rank)
+    separate = method in NEED_COMPLETE_TARGETS and not np.isfinite(Y).all()
+    return _TargetByTarget(learner) if separate else learner
 
 
 def _common_learner(method: str, X: Array, folds: Sequence[Split], seed: int) -> Any:
@@ -417,28 +408,29 @@ def _common_learner(method: str, X: Array, folds: Sequence[Split], seed: int) ->
     return EntangledKernelRidgeCV(cv=folds, random_state=seed, **plain)
 
 
-def _paper_learner(method: str, folds: Sequence[Split], seed: int, plan: Plan) -> Any:
-    fair = plan.protocol == "fair"
+def _paper_learner(
+    method: str, folds: Sequence[Split], seed: int, fair: bool, rank: float | None
+) -> Any:
     if method == "KRR, lambda 1":
-        return EntangledKernelRidge(shrinkage=1.0, alpha=FIXED_LAMBDA, fit_intercept=False)
+        return EntangledKernelRidge(shrinkage=1.0, alpha=1.0, fit_intercept=False)
     if method == "OKL, lambda 1":
-        return OutputKernelRidge("linear", alpha=FIXED_LAMBDA, fit_intercept=False)
+        return OutputKernelRidge("linear", alpha=1.0, fit_intercept=False)
     if method == "OKL":
         return OutputKernelRidgeCV("linear", cv=folds, fit_intercept=fair)
-    settings: dict[str, Any] = {
-        "feature_map": None,
-        "cv": folds,
-        "selection": "best",
-        "random_state": seed,
-        "alphas": None if fair else LAMBDAS,
-        "fit_intercept": fair,
-    }
     if method == "KRR":
-        settings["param_grid"] = {"shrinkage": [1.0]}
+        grid: dict[str, Any] = {"shrinkage": [1.0]}
     else:
-        grid = GRID if plan.rank is None else FEW
-        settings["param_grid"] = {**grid, "prediction": [PREDICTIONS[method]], "rank": [plan.rank]}
-    return EntangledKernelRidgeCV(**settings)
+        grid = GRID if rank is None else SMALL_GRID
+        grid = {**grid, "prediction": [PREDICTIONS[method]], "rank": [rank]}
+    return EntangledKernelRidgeCV(
+        None,
+        cv=folds,
+        selection="best",
+        random_state=seed,
+        alphas=None if fair else LAMBDAS,
+        fit_intercept=fair,
+        param_grid=grid,
+    )
 
 
 class _PartialLeastSquaresCV(RegressorMixin, BaseEstimator):

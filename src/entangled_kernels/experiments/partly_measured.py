@@ -14,7 +14,7 @@ from ..estimators import EntangledKernelRidgeCV
 from ..io import ExperimentResults, Record
 from ..linalg import Array, Index
 from .methods import tuned_learner
-from .protocol import Partition, Progress, Rows, Setup, folds_of, partitions, run_parallel
+from .protocol import Partition, Progress, Rows, Setup, partitions, run_parallel
 
 __all__ = ["OURS", "compare_partly_measured", "measured_sets"]
 
@@ -209,8 +209,7 @@ def _measure_other(method: str, rows: Rows, sets: list[Index], seed: int) -> Rec
         others = np.setdiff1d(np.arange(rows.Y.shape[1]), places)
         X = np.hstack([rows.X, rows.Y[:, places]])
         X_test = np.hstack([rows.X_test, rows.Y_test[:, places]])
-        folds = folds_of(len(X), seed)
-        model = tuned_learner(method, X, rows.Y, folds, seed).fit(X, rows.Y[:, others])
+        model = tuned_learner(method, X, rows.Y, None, seed).fit(X, rows.Y[:, others])
         prediction = np.asarray(model.predict(X_test)).reshape(len(X_test), -1)
         errors.append(_errors(rows.Y_test[:, others], prediction).mean())
     return {"nmse": np.mean(errors), "fits": len(sets), "fit_seconds": process_time() - start}

@@ -15,7 +15,6 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
@@ -25,7 +24,7 @@ from ..linalg import Array, Index
 from ..parameters import check_groups
 from ..plotting.cells import PageTable
 from ..selection import Split, group_splits, time_splits
-from .methods import REFERENCES, Plan, fit_methods
+from .methods import COMMON_METHODS, N_FOLDS, REFERENCES, Plan, fit_methods
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +41,6 @@ __all__ = [
     "Rows",
     "Setup",
     "fit_features",
-    "folds_of",
     "improvement",
     "nmse",
     "partitions",
@@ -139,9 +137,8 @@ class Experiment(NamedTuple):
 
 
 Part = TypeVar("Part")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
-N_FOLDS = 5
 MAX_COMPONENTS = 300
 
 
@@ -235,11 +232,6 @@ def partitions(n_rows: int, n: int, n_splits: int, seed: int) -> Iterator[Partit
         yield Partition(split, order[:n], order[n:], int(sequence.generate_state(1)[0]) % 2**31)
 
 
-def folds_of(n: int, seed: int) -> list[Split]:
-    """Five shuffled folds, or as many as there are rows."""
-    return list(KFold(min(N_FOLDS, n), shuffle=True, random_state=seed).split(np.zeros((n, 1))))
-
-
 def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Array, Array]:
     """Features of training and test rows, fitted on the training rows.
 
@@ -247,24 +239,21 @@ def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Arr
     the median distance between rows (all rows as landmarks, at most 300), ``"fourier"`` 300 random
     features of the same kernel; anything else is a transformer.
     """
-    if isinstance(features, str) and features == "linear":
-        return X, X_test
     if isinstance(features, str):
-        gamma = median_distance(X) ** -2
+        if features == "linear":
+            return X, X_test
+        kernel = {"gamma": median_distance(X) ** -2, "random_state": seed}
         maps = {
-            "rbf": Nystroem(
-                gamma=gamma, n_components=min(len(X), MAX_COMPONENTS), random_state=seed
-            ),
-            "fourier": RBFSampler(gamma=gamma, n_components=MAX_COMPONENTS, random_state=seed),
+            "rbf": Nystroem(n_components=min(len(X), MAX_COMPONENTS), **kernel),
+            "fourier": RBFSampler(n_components=MAX_COMPONENTS, **kernel),
         }
         if features not in maps:
             raise ValueError(
                 f"features must be 'linear', 'rbf', 'fourier' or a transformer, got {features!r}"
             )
-        fitted = maps[features].fit(X)
-    else:
-        fitted = clone(features).fit(X)
-    return np.asarray(fitted.transform(X)), np.asarray(fitted.transform(X_test))
+        features = maps[features]
+    feature_map = clone(features).fit(X)
+    return np.asarray(feature_map.transform(X)), np.asarray(feature_map.transform(X_test))
 
 
 def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
@@ -273,10 +262,10 @@ def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
 
 
 def run_parallel(
-    measure: Callable[[Part], Found], parts: Sequence[Part], setup: Setup, what: str | None = None
-) -> list[Found]:
+    measure: Callable[[Part], Result], parts: Sequence[Part], setup: Setup, what: str | None = None
+) -> list[Result]:
     """Results of all parts in order; progress reports the part, or ``what``."""
-    results: list[Found] = []
+    results: list[Result] = []
     words = [*(str(part) if what is None else what for part in parts), "done"]
     setup.report(0, len(parts), words[0])
     with Parallel(n_jobs=effective_n_jobs(setup.n_jobs), return_as="generator") as parallel:
@@ -294,35 +283,22 @@ def _measure(case: Case) -> list[Record]:
         warnings.simplefilter("ignore", category=UserWarning)
         rows = _standardised(case.rows) if case.plan.protocol == "fair" else case.rows
         Phi, Phi_test = fit_features(case.features, rows.X, rows.X_test, case.seed)
-        folds = folds_of(len(rows.Y), case.seed) if case.folds is None else case.folds
-        records = []
-        together = case.folds is not None
-        for fitted in fit_methods(
-            case.plan, rows.X, Phi, rows.Y, folds, case.seed, rows_together=together
-        ):
+        records: list[Record] = []
+        fitted_methods = fit_methods(case.plan, rows.X, Phi, rows.Y, case.folds, case.seed)
+        for method, fitted in fitted_methods.items():
             start = process_time()
-            prediction = np.asarray(
-                fitted.predict(rows.X_test if fitted.takes_inputs else Phi_test)
-            )
+            prediction = fitted.predict(rows.X_test if method in COMMON_METHODS else Phi_test)
             seconds = process_time() - start
-            error = nmse(rows.Y_test, prediction.reshape(rows.Y_test.shape))
-            records.append(
-                {
-                    "method": fitted.label,
-                    **case.keys,
-                    "nmse": error,
-                    "ni": None,
-                    "fit_seconds": fitted.fit_seconds,
-                    "predict_seconds": seconds,
-                }
-            )
+            error = nmse(rows.Y_test, np.reshape(prediction, rows.Y_test.shape))
+            record = {"method": method, **case.keys, "nmse": error, "ni": None}
+            times = {"fit_seconds": fitted.fit_seconds, "predict_seconds": seconds}
+            records.append(record | times)
     errors = {record["method"]: record["nmse"] for record in records}
     reference = next((errors[name] for name in REFERENCES if name in errors), None)
     if reference is not None:
         for record in records:
             record["ni"] = improvement(record["nmse"], reference)
-    order = list(case.plan.labels())
-    return sorted(records, key=lambda record: order.index(record["method"]))
+    return records
 
 
 def _standardised(rows: Rows) -> Rows:

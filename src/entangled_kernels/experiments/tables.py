@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -17,15 +17,21 @@ from ..datasets import (
     make_bilinear,
 )
 from ..io import ExperimentResults, Record
-from .agreement import CELLS, SHARED, as_records
+from .agreement import SHARED, as_records
 from .compare import class_figures, error_figures, table_cases, time_figures, varied_figures
-from .methods import Plan
+from .methods import EARLY, LAMBDA_ONE, PAPER_METHODS, PICKED, Plan
 from .protocol import Case, Experiment, Figures, Rows, Setup, run_cases
 
 __all__ = ["REAL_TABLES", "SIMULATED", "TABLES", "RealTable", "run_table"]
 
 
 QUICK_STEPS = 20
+METHODS_BY_PROTOCOL = {"fair": PAPER_METHODS, "paper": (*PAPER_METHODS, *EARLY)}
+# For tables of the paper in which EKL and ptrEKL share a row.
+WITH_SHARED_ROW = {
+    "fair": (*PAPER_METHODS, SHARED),
+    "paper": (*METHODS_BY_PROTOCOL["paper"], *PICKED),
+}
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,8 @@ class RealTable:
         Arguments of ``fetch`` for each part of the data, by the name of the part in records.
     ranks : dict
         For ranks below the full one: share and training sizes, by the name in records.
-    early, fixed : bool
-        As in `Plan`.
+    methods : dict
+        Methods of each protocol.
     figures : callable
         As in `Experiment`.
     """
@@ -61,8 +67,7 @@ class RealTable:
     n_steps: int = 200
     tasks: dict[str, dict[str, Any]] = field(default_factory=lambda: {"": {}})
     ranks: dict[str, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
-    early: bool = True
-    fixed: bool = False
+    methods: dict[str, tuple[str, ...]] = field(default_factory=METHODS_BY_PROTOCOL.copy)
     figures: Callable[[ExperimentResults], Figures] = error_figures
 
 
@@ -77,6 +82,7 @@ TABLES = {
         fetch=fetch_sarcos,
         train_sizes=(50, 100, 200, 1000),
         n_splits={"fair": 20, "paper": 50, "quick": 2},
+        methods=WITH_SHARED_ROW,
     ),
     "weather": RealTable(
         title="Canadian weather: precipitation on 365 days",
@@ -89,6 +95,7 @@ TABLES = {
         fetch=fetch_canadian_weather,
         train_sizes=(5, 10, 15),
         n_splits={"fair": 50, "paper": 100, "quick": 2},
+        methods=WITH_SHARED_ROW,
     ),
     "concrete": RealTable(
         title="Concrete: three properties of 103 mixtures",
@@ -119,8 +126,7 @@ TABLES = {
         n_steps=1,
         tasks={f"class {number}": {"classes": (number,)} for number in (1, 2, 3)},
         ranks={"60%": (0.6, (30,)), "20%": (0.2, (30,))},
-        early=False,
-        fixed=True,
+        methods={"fair": PAPER_METHODS, "paper": (*PAPER_METHODS, *LAMBDA_ONE)},
         figures=class_figures,
     ),
 }
@@ -131,10 +137,9 @@ def run_table(name: str, setup: Setup) -> ExperimentResults:
     table = TABLES[name]
     n_splits = table.n_splits["quick" if setup.quick else setup.protocol]
     steps = min(table.n_steps, QUICK_STEPS) if setup.quick else table.n_steps
-    picked = any(cell.method == SHARED for cell in CELLS[name])
-    plan = Plan(setup.protocol, n_steps=steps, early=table.early, fixed=table.fixed, picked=picked)
+    plan = Plan(setup.protocol, table.methods[setup.protocol], n_steps=steps)
     # Kernel ridge and output kernel learning have no rank.
-    learned = replace(plan, methods=("EKL", "ptrEKL"))
+    learned = tuple(name for name in plan.methods if name.partition(",")[0] in ("EKL", "ptrEKL"))
     cases = []
     for task, arguments in table.tasks.items():
         X, Y = table.fetch(**arguments, data_home=setup.data_home, return_X_y=True)
@@ -142,10 +147,10 @@ def run_table(name: str, setup: Setup) -> ExperimentResults:
         full: dict[str, Any] = {"rank": "100%"} if table.ranks else {}
         cases += table_cases(X, Y, table.train_sizes, n_splits, plan, setup, **keys, **full)
         for label, (share, sizes) in table.ranks.items():
-            bounded = replace(learned, rank=share)
+            bounded = plan._replace(methods=learned, rank=share)
             cases += table_cases(X, Y, sizes, n_splits, bounded, setup, **keys, rank=label)
     records = run_cases(cases, setup)
-    meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=plan.n_steps)
+    meta = setup.meta(methods=plan.descriptions(), partitions=n_splits, steps=plan.n_steps)
     return ExperimentResults(name, table.title, records, as_records(name), meta)
 
 
@@ -175,15 +180,16 @@ def simulated_settings() -> list[Record]:
 
 def run_simulated(setup: Setup) -> ExperimentResults:
     """Draw the simulation anew for each setting and split, with the linear kernel."""
-    plan = Plan(setup.protocol, n_steps=10 if setup.quick else 200)
+    methods = METHODS_BY_PROTOCOL[setup.protocol]
+    plan = Plan(setup.protocol, methods, n_steps=10 if setup.quick else 200)
     n_splits = 2 if setup.quick else 20
     cases = [
-        _simulated_case(setup, replace(plan, rank=RANKS[keys["rank"]]), keys, split)
+        _simulated_case(setup, plan._replace(rank=RANKS[keys["rank"]]), keys, split)
         for keys in simulated_settings()
         for split in range(n_splits)
     ]
     records = run_cases(cases, setup)
-    meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=plan.n_steps, noise=NOISE)
+    meta = setup.meta(methods=plan.descriptions(), draws=n_splits, steps=plan.n_steps, noise=NOISE)
     # The paper shows these results as curves, without numbers.
     return ExperimentResults(SIMULATED.name, SIMULATED.title, records, meta=meta)
 
