@@ -1,21 +1,23 @@
-"""Accuracy of every method on nine tables, paired by split, beside kernel ridge tuned on the same folds.
+"""Accuracy of every method on nine tables, paired by split, as ratios to kernel ridge.
 
 Inputs and targets are standardised on the training rows. All methods that are tuned by
 cross-validation get the same folds and, where they have a ridge penalty, the same grid in units of
 the scale of their features. nMSE is the mean over targets of the squared error divided by the
 variance of the target in the test rows.
 
-The real tables are read from ENTANGLED_KERNELS_DATA, or ../shared/data; a table that is not there
-is left out and named. The intrinsic-coregionalisation process needs `pip install gpytorch`,
-CatBoost `pip install catboost`; they are left out without.
+The real tables are read from ENTANGLED_KERNELS_DATA or ../shared/data, or downloaded; a table that
+cannot be read is left out, with a message. So are the multitask process without GPyTorch and CatBoost without
+catboost (`pip install gpytorch catboost`).
+
+    python benchmarks/accuracy.py [--splits 10] [--sizes 12 20 40 100] [--tables NAME ...]
+                                  [--methods NAME ...]
 """
 
 import argparse
-import os
 import time
 import warnings
+from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -33,7 +35,6 @@ from sklearn.multioutput import RegressorChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from accuracy_report import BASELINE, PROCESS, SIZES, report
 from entangled_kernels import (
     ColumnWidthFeatures,
     EntangledKernelRidge,
@@ -50,12 +51,12 @@ from entangled_kernels.datasets import (
 from entangled_kernels.features import default_feature_maps, median_distance
 from entangled_kernels.io import ExperimentResults, software_versions
 
+from accuracy_report import BASELINE, PROCESS, SIZES, report
 from measure import RESULTS
+from tables import fetch_available, nmse, promised_over_fresh, split_rows, standardise
 
-DATA = os.environ.get("ENTANGLED_KERNELS_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
-LARGEST_TEST, SMALLEST_TEST = 500, 8
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
-# CatBoost with so many targets takes minutes a fit.
+# With more targets than these a fit of CatBoost takes minutes.
 MOST_BOOSTED = 40
 
 
@@ -77,7 +78,7 @@ class ByEvidence(RegressorMixin, BaseEstimator):
 
 
 class ManyWidths(RegressorMixin, BaseEstimator):
-    """Gaussian process with a width for every column by penalised evidence, and its own noise for alpha."""
+    """Gaussian process with a width for every column, and its noise as alpha, by penalised evidence."""
 
     def fit(self, X, Y):
         features = ColumnWidthFeatures(random_state=0).fit(X, Y)
@@ -104,7 +105,7 @@ class Boosted(RegressorMixin, BaseEstimator):
 
 
 class ElasticNet(RegressorMixin, BaseEstimator):
-    """MultiTaskElasticNetCV in coordinates of the targets' own span, which its penalty does not see."""
+    """MultiTaskElasticNetCV on the principal components of the targets, which give the same penalty."""
 
     def __init__(self, cv):
         self.cv = cv
@@ -174,65 +175,44 @@ class Coregionalised(RegressorMixin, BaseEstimator):
 
 
 def gaussian(X, width=1.0):
-    """Features of a Gaussian kernel on standardised columns; ``width`` in units of the median distance."""
+    """Features of a Gaussian kernel whose width is ``width`` times the median distance."""
     gamma = 1.0 / (width * median_distance(StandardScaler().fit_transform(X))) ** 2
     kernel = Nystroem(gamma=gamma, n_components=min(len(X), 300), random_state=0)
     return make_pipeline(StandardScaler(), kernel)
 
 
 def tables():
-    """Functions of (n, split) that give training and test rows, raw, by name of the table."""
-
-    def real(X, Y):
-        def rows(n, split):
-            if len(X) - n < SMALLEST_TEST:
-                return None
-            order = np.random.default_rng([split, n]).permutation(len(X))
-            train, test = order[:n], order[n : n + LARGEST_TEST]
-            return X[train], Y[train], X[test], Y[test]
-
-        return rows
+    """By name of the table, a function of (n, split) that gives training and test rows."""
 
     def bilinear(n, split):
         rows = make_bilinear(n, 100, random_state=split)
         return rows.data, rows.target, rows.data_test, rows.target_test
 
-    found = {"linnerud": real(*load_linnerud(return_X_y=True)), "bilinear": bilinear}
     wine, diabetes, digits = load_wine().data, load_diabetes(), load_digits().data
-    found["wine"] = real(wine[:, :8], wine[:, 8:])
-    # Physiology and five of six sera from the rest.
-    found["diabetes"] = real(
-        diabetes.data[:, :6], np.column_stack([diabetes.target, diabetes.data[:, 6:]])
-    )
-    # The lower half of a digit, every fourth point, from the upper half.
     inked = digits[:, digits.std(axis=0) > 0.5]
     half = inked.shape[1] // 2
-    found["digit halves"] = real(inked[:, :half], inked[:, half::4])
-    fetchers = {
-        "concrete": fetch_concrete_slump,
-        "sarcos": fetch_sarcos,
-        "weather": fetch_canadian_weather,
-        "uwave": fetch_uwave,
+    real = {
+        "linnerud": load_linnerud(return_X_y=True),
+        "wine": (wine[:, :8], wine[:, 8:]),
+        # Progression and five of six blood serum measurements from the other columns.
+        "diabetes": (
+            diabetes.data[:, :6],
+            np.column_stack([diabetes.target, diabetes.data[:, 6:]]),
+        ),
+        # Every fourth pixel of the lower half of a digit from the upper half.
+        "digit halves": (inked[:, :half], inked[:, half::4]),
     }
-    for name, fetch in fetchers.items():
-        try:
-            table = fetch(data_home=DATA)
-        except OSError as error:
-            print(f"left out: {name}: {error}")
-            continue
-        keep = np.isin(table.labels, (1, 2, 3)) if name == "uwave" else slice(None)
-        found[name] = real(table.data[keep], table.target[keep])
-    return found
-
-
-def standardised(X, Y, X_test, Y_test):
-    def scale(train, test):
-        mean, spread = train.mean(axis=0), train.std(axis=0)
-        spread[spread == 0] = 1.0
-        return (train - mean) / spread, (test - mean) / spread
-
-    (X, X_test), (Y, Y_test) = scale(X, X_test), scale(Y, Y_test)
-    return X, Y, X_test, Y_test
+    real |= fetch_available(
+        {
+            "concrete": fetch_concrete_slump,
+            "sarcos": fetch_sarcos,
+            "weather": fetch_canadian_weather,
+            "uwave": partial(fetch_uwave, classes=(1, 2, 3)),
+        }
+    )
+    return {"bilinear": bilinear} | {
+        name: partial(split_rows, *rows) for name, rows in real.items()
+    }
 
 
 def kernel_methods(folds):
@@ -273,23 +253,16 @@ def kernel_methods(folds):
     }
 
 
-# Places of kinds of maps among the automatic ones.
-MAPS = {
-    "columns": (0,),
-    "evidence": (1,),
-    "widths": (2,),
-    "warped widths": (3,),
-    "forests": (4, 5),
-    "own processes": (6,),
-}
-
-
-def without(*places):
-    """The automatic maps but those at these places."""
-    return [one for place, one in enumerate(default_feature_maps(0)) if place not in places]
+def default_maps_by_kind():
+    """The default feature maps of the search, by a name of their kind."""
+    kinds = {}
+    for feature_map in default_feature_maps(0):
+        kinds.setdefault(type(feature_map).__name__, []).append(feature_map)
+    return kinds
 
 
 def other_methods(folds, n, d):
+    kinds = default_maps_by_kind()
     components = [c for c in (1, 2, 3, 4, 6, 8, 12) if c < min(0.8 * n, d + 1)]
     return {
         "auto": EntangledKernelRidgeCV(cv=folds, random_state=0),
@@ -297,10 +270,12 @@ def other_methods(folds, n, d):
             cv=folds, random_state=0, param_grid={"shrinkage": (1.0,)}
         ),
         **{
-            f"auto without {name}": EntangledKernelRidgeCV(
-                without(*kinds), cv=folds, random_state=0
+            f"auto without {kind}": EntangledKernelRidgeCV(
+                [one for other in kinds if other != kind for one in kinds[other]],
+                cv=folds,
+                random_state=0,
             )
-            for name, kinds in MAPS.items()
+            for kind in kinds
         },
         PROCESS: ByEvidence(),
         "GP, many widths": ManyWidths(),
@@ -312,8 +287,7 @@ def other_methods(folds, n, d):
             cv=folds,
             scoring="neg_mean_squared_error",
         ),
-        # One round of the folds and few settings: coordinate descent over hundreds of inputs takes
-        # minutes.
+        # One round of the folds, since coordinate descent with hundreds of inputs takes minutes.
         "elastic net": ElasticNet(folds[:5]),
         "chain of ridges": RegressorChain(RidgeCV(np.logspace(-4, 4, 17) * n)),
         "extra trees": ExtraTreesRegressor(200, random_state=0),
@@ -321,22 +295,9 @@ def other_methods(folds, n, d):
     }
 
 
-def nmse(Y, prediction):
-    variance = Y.var(axis=0)
-    varies = variance > 1e-12
-    return float(np.mean(np.mean((Y - prediction) ** 2, axis=0)[varies] / variance[varies]))
-
-
-def promised_over_fresh(model, Y, Y_test, prediction):
-    """What a search says of its error over what it is on new rows, both in units of the training rows."""
-    varies = Y.var(axis=0) > 1e-12
-    fresh = np.mean((Y_test - prediction) ** 2, axis=0)[varies] / Y.var(axis=0)[varies]
-    return float(model.cv_score_ / fresh.mean())
-
-
 def run_split(table, rows, n, split, wanted, features):
     """Records of all wanted methods on one split."""
-    X, Y, X_test, Y_test = standardised(*rows)
+    X, Y, X_test, Y_test = standardise(*rows)
     splitter = RepeatedKFold(n_splits=5, n_repeats=2, random_state=split)
     folds = list(splitter.split(X))
     records = []
@@ -406,14 +367,10 @@ def main():
     options = parser.parse_args()
     folds = list(RepeatedKFold(n_splits=5, n_repeats=2).split(np.zeros(12)))
     wanted = options.methods or [*kernel_methods(folds), *other_methods(folds, 12, 3)]
-    found = {
-        name: rows
-        for name, rows in tables().items()
-        if not options.tables or name in options.tables
-    }
     tasks = [
         (name, data, n, split)
-        for name, rows in found.items()
+        for name, rows in tables().items()
+        if not options.tables or name in options.tables
         for n in options.sizes
         for split in range(options.splits)
         if (data := rows(n, split)) is not None
@@ -431,7 +388,7 @@ def main():
     for done, part in enumerate(jobs, start=1):
         results.records += part
         results.meta["seconds"] = time.perf_counter() - start
-        # What there is so far is kept, since a whole run takes long.
+        # Save often, since a whole run takes hours.
         if done % 20 == 0 or done == len(tasks):
             results.save(RESULTS)
             print(f"{done} of {len(tasks)} after {results.meta['seconds']:.0f} s", flush=True)

@@ -1,4 +1,4 @@
-"""Tables and a figure of the records that accuracy.py makes: ratios paired by split, and the best peers."""
+"""Tables and a figure from the records of accuracy.py, which calls this module at its end."""
 
 import numpy as np
 
@@ -18,15 +18,17 @@ def ratios(records, features, method, baseline_features, baseline):
         return {(r["table"], r["n"], r["split"]): r["nmse"] for r in chosen}
 
     ours, theirs = values(features, method), values(baseline_features, baseline)
-    found = {}
+    by_key = {}
     for table, n, split in ours.keys() & theirs.keys():
         ratio = np.log(ours[table, n, split] / theirs[table, n, split])
-        found.setdefault((table, n), {})[split] = ratio
-    return {key: [by_split[s] for s in sorted(by_split)] for key, by_split in sorted(found.items())}
+        by_key.setdefault((table, n), {})[split] = ratio
+    return {
+        key: [by_split[s] for s in sorted(by_split)] for key, by_split in sorted(by_key.items())
+    }
 
 
 def beside_best_peer(records, method="auto"):
-    """nMSE of a method and of the peers by table and n, and its ratio to the best peer of that table."""
+    """nMSE of a method and its peers by table and n, and the ratio to the best peer of each table."""
     errors = {}
     for record in records:
         if record["features"] == "own" and record["method"] in (method, *PEERS):
@@ -34,8 +36,8 @@ def beside_best_peer(records, method="auto"):
                 record["method"], []
             ).append(np.log(record["nmse"]))
     rows = []
-    for (table, n), found in sorted(errors.items()):
-        means = {name: float(np.mean(values)) for name, values in found.items()}
+    for (table, n), logs in sorted(errors.items()):
+        means = {name: float(np.mean(values)) for name, values in logs.items()}
         if method not in means or PROCESS not in means:
             continue
         peers = {name: value for name, value in means.items() if name != method}
@@ -134,18 +136,17 @@ def draw(records, path):
     for axis, (features, base_features, base) in zip(axes[0], panels, strict=True):
         names = dict.fromkeys(r["method"] for r in records if r["features"] == features)
         methods = [name for name in names if name != base]
-        for place, method in enumerate(methods):
+        for position, method in enumerate(methods):
             logs = ratios(records, features, method, base_features, base)
             for size, n in zip((18, 32, 50, 75), SIZES, strict=True):
-                found = [interval(values)[0] for (_, m), values in logs.items() if m == n]
-                offset = place + 0.18 * (SIZES.index(n) - 1.5)
-                for ratio in found:
+                offset = position + 0.18 * (SIZES.index(n) - 1.5)
+                for ratio in (interval(values)[0] for (_, m), values in logs.items() if m == n):
                     inside = LEAST_SHOWN <= ratio <= MOST_SHOWN
                     axis.scatter(
                         np.clip(ratio, LEAST_SHOWN, MOST_SHOWN),
                         offset,
                         s=size,
-                        color=colours[place % 7],
+                        color=colours[position % 7],
                         marker="o" if inside else ">" if ratio > 1 else "<",
                         alpha=0.75,
                         lw=0,
@@ -160,9 +161,7 @@ def draw(records, path):
         axis.invert_yaxis()
         axis.set_xlabel(f"nMSE / nMSE of {base}")
         axis.set_title({"own": "own features"}.get(features, f"{features} features"))
-    figure.suptitle(
-        "One point a table; larger points, more training rows (12, 20, 40, 100); triangles lie beyond"
-    )
+    figure.suptitle("One point per table; larger points have more training rows (12, 20, 40, 100)")
     figure.savefig(path, dpi=150)
 
 
@@ -185,27 +184,27 @@ def report(records, name):
                 mean = np.exp(np.mean([np.log(row[column]) for row in rows if row["n"] == n]))
                 print(f"n = {n}, geometric mean of the {column}: {mean:.3f}")
     if rows := promises(records):
-        print_table("cv_score_ over the error on fresh rows", rows)
+        print_table("cv_score_ over the error on test rows", rows)
     draw(records, RESULTS / f"{name}.png")
 
 
 def promises(records):
-    """What a search said of its own error over what it was, by n and over all."""
-    found = [(r["n"], r["promised / fresh"]) for r in records if "promised / fresh" in r]
+    """Cross-validated error of a search over its error on the test rows, by n and over all."""
+    pairs = [(r["n"], r["promised / fresh"]) for r in records if "promised / fresh" in r]
     rows = []
-    for n in [*sorted({n for n, _ in found}), "all"]:
-        own = np.array([ratio for size, ratio in found if n in (size, "all")])
-        if len(own):
-            row = {"n": n, "splits": len(own), "mean": float(own.mean())}
+    for n in [*sorted({n for n, _ in pairs}), "all"]:
+        values = np.array([ratio for size, ratio in pairs if n in (size, "all")])
+        if len(values):
+            row = {"n": n, "splits": len(values), "mean": float(values.mean())}
             row |= {
-                "geometric mean": float(np.exp(np.log(own).mean())),
-                "median": float(np.median(own)),
+                "geometric mean": float(np.exp(np.log(values).mean())),
+                "median": float(np.median(values)),
             }
             rows.append(row)
     return rows
 
 
 def _filled(rows):
-    """Rows with the same keys."""
+    """Rows with the same keys, empty where a row has no value."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     return [{key: row.get(key, "") for key in keys} for row in rows]

@@ -1,8 +1,8 @@
-"""Duality gaps of every convex learner on fifty random problems each, from the dense definition.
+"""Duality gaps of every convex learner on fifty random problems each.
 
-Rows and outputs from 3 to 60, alpha over six decades. Objectives come from the block Gram matrix of
-n p rows and the parameters that were returned, bounds from dual coefficients: nothing of the
-solvers is used.
+Rows and outputs from 3 to 60, alpha over six decades. Objectives are computed from the dense block
+Gram matrix of n p rows and the returned parameters, bounds from dual coefficients, without code of
+the solvers.
 
     python benchmarks/certificates.py [--problems 50] [name ...]
 """
@@ -31,8 +31,8 @@ from entangled_kernels.convex import (
     learn_weights,
     reduce_problem,
 )
-from learners import SETTINGS
 
+from learners import SETTINGS
 from measure import print_table, write_json
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -44,7 +44,7 @@ MAX_ITER = 8000
 
 
 def timed(function, *args, **settings):
-    """What the function gives, and the processor seconds it took."""
+    """Result of a function, and its processor seconds."""
     start = time.process_time()
     found = function(*args, **settings)
     return found, time.process_time() - start
@@ -66,7 +66,7 @@ def output_kernel(rng, n, p, alpha, name="frobenius", constraint=False):
 
 
 def kernels(rng, n, p):
-    """Gram matrices of groups of two columns, and targets of which the first group decides most."""
+    """Gram matrices of groups of two columns, and targets that depend mostly on the first group."""
     groups = rng.normal(size=(rng.integers(2, 6), n, 2))
     linear = bool(rng.integers(2))
     K = np.stack([A @ A.T if linear else rbf_kernel(A, gamma=0.5) for A in groups])
@@ -218,7 +218,7 @@ LEARNERS = {
 
 
 def certify(learner, problems, largest):
-    """Gaps over objectives and seconds on random problems, the first of which are the same for any number."""
+    """Gaps over objectives and seconds; the first problems are the same for any number of them."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(problems):

@@ -1,9 +1,11 @@
-"""Accuracy, log loss and calibration of the classifier beside ridge, SVC, logistic regression and forests.
+"""Accuracy, log loss and calibration of the classifier and of four of scikit-learn's.
 
-Tables of scikit-learn and three made-up ones with a rare class. Rows are split into halves, or
-1,000 training rows, at random with the classes in the same shares. The calibration error is the
+Tables of scikit-learn and three simulated ones with a rare class. Half of the rows, at most 1,000,
+are training rows, in a stratified random split. The calibration error is the
 mean distance between the probability of the predicted class and how often it is right, over ten
 bins of equal size. `RidgeClassifier` gives no probabilities.
+
+    python benchmarks/classifier.py [--splits 3] [--tables NAME ...]
 """
 
 import argparse

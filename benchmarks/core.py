@@ -1,6 +1,8 @@
 """Speed of the core: moments, learning, predicting, and whole fits beside scikit-learn and himalaya.
 
-Run with ``make bench``. Every ratio is measured within one run, the contestants taking turns.
+All methods of a ratio are timed in one run, in turns. Needs `pip install himalaya`.
+
+    python benchmarks/core.py
 """
 
 import sys
@@ -125,7 +127,7 @@ def moments_rate(n=200_000, m=500, p=20):
 
 
 def predict_rate(n=100_000):
-    """(d) Predicting beside the one matrix product it consists of."""
+    """(d) Prediction beside the matrix product that it consists of."""
     table = []
     for m, p in ((500, 20), (100, 5), (500, 200)):
         Phi, Y = rows(n, m, p)
@@ -166,7 +168,7 @@ def _fit_wide(n, m, p, steps):
 
 
 def wide_full_rank(n=30, m=314, p=314, steps=200):
-    """(e) Full-rank ascent where the published form would hold an (mp, mp) matrix Q."""
+    """(e) Full-rank ascent, where the published form would store an (mp, mp) matrix Q."""
     (seconds, n_iter, full_rank, alignment), peak = in_fresh_process(_fit_wide, n, m, p, steps)
     return [
         {

@@ -1,7 +1,9 @@
-"""A plant that drifts: forgetting beside a sliding window, stochastic gradients, and no forgetting at all.
+"""Drifting coefficients: forgetting, a sliding window, stochastic gradients, and no forgetting.
 
 Every batch is predicted before it is learned from, and errors are over the second half of the
-stream. Each method is shown with each of its settings, so that none is chosen by hand.
+stream. Every method is shown with several settings.
+
+    python benchmarks/drift.py
 """
 
 import time
@@ -18,7 +20,7 @@ ROWS, BATCH, INPUTS, TARGETS, NOISE = 6000, 20, 8, 4, 0.5
 
 
 def streams(seed):
-    """Inputs, and targets of coefficients that stay, walk, or jump twice."""
+    """Inputs, and targets of constant coefficients, of a random walk, and of two jumps."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(ROWS, INPUTS))
     first = rng.normal(size=(INPUTS, TARGETS))
@@ -70,7 +72,7 @@ METHODS = {
 
 
 def follow(method, X, Y):
-    """nMSE of the batches of the second half, each predicted before it is learned, and seconds a batch."""
+    """nMSE of the batches of the second half, and milliseconds per batch."""
     learn, predict, errors, seconds = method(), None, [], 0.0
     for start in range(0, ROWS, BATCH):
         rows = slice(start, start + BATCH)

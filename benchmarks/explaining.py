@@ -1,22 +1,21 @@
 """Explanations on simulated truth, and novelty on real tables.
 
-First table: inputs that no target depends on should rank behind all others, and not be called
-important; 100 draws of a simulated table for each kind of features. Second table: share of test
-rows that `novelty` flags, which were drawn as the training rows were, and share of the same rows
-times 1e12.
+First table: inputs that no target depends on should rank behind all others, and should not be
+called important; 100 draws of a simulated table for each kind of features. Second table: share of
+test rows from the same distribution that `novelty` flags, and share of the same rows times 1e12.
 
-The real tables are read from ENTANGLED_KERNELS_DATA, or ../shared/data; one that is not there is
-left out.
+The real tables are read from ENTANGLED_KERNELS_DATA or ../shared/data, or downloaded; one that
+cannot be read is left out, with a message.
+
+    python benchmarks/explaining.py [--draws 100] [--splits 5] [--part ranks|novelty]
 """
 
 import argparse
-import os
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.datasets import load_diabetes, load_wine
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import (
@@ -34,8 +33,8 @@ from entangled_kernels.datasets import (
 from entangled_kernels.estimators import NoveltyWarning
 
 from measure import print_table, write_json
+from tables import breast_cancer, fetch_available
 
-DATA = os.environ.get("ENTANGLED_KERNELS_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
 ROWS, RELEVANT, IRRELEVANT, NOISE = 200, 4, 4, 0.3
 
 
@@ -50,7 +49,7 @@ def feature_maps():
 
 
 def simulate(seed, *, linear):
-    """Inputs that go together somewhat, and four targets of the first four: a wave, products, slopes."""
+    """Correlated inputs, and four targets that depend on the first four of them."""
     rng = np.random.default_rng(seed)
     d = RELEVANT + IRRELEVANT
     X = rng.normal(size=(ROWS, d)) @ (np.eye(d) + 0.15 * rng.normal(size=(d, d)))
@@ -89,25 +88,18 @@ def rank_inputs(name, feature_map, draws, first):
 
 
 def tables():
-    """Inputs and targets by name, of the tables that are there."""
-    readers = {
-        "concrete slump": lambda: fetch_concrete_slump(data_home=DATA, return_X_y=True),
-        "sarcos": lambda: fetch_sarcos(data_home=DATA, return_X_y=True),
-        "canadian weather": lambda: fetch_canadian_weather(data_home=DATA, return_X_y=True),
-        "uwave": lambda: fetch_uwave(data_home=DATA, return_X_y=True),
+    """Inputs and targets by name of the table."""
+    fetchers = {
+        "concrete slump": fetch_concrete_slump,
+        "sarcos": fetch_sarcos,
+        "canadian weather": fetch_canadian_weather,
+        "uwave": fetch_uwave,
     }
-    found = {}
-    for name, read in readers.items():
-        try:
-            found[name] = read()
-        except (OSError, ValueError) as error:
-            print(f"{name} is left out: {error}")
-    wine, cancer = load_wine().data, load_breast_cancer().data
-    X, y = load_diabetes(return_X_y=True)
-    return found | {
-        "diabetes": (X, y),
+    wine = load_wine().data
+    return fetch_available(fetchers) | {
+        "diabetes": load_diabetes(return_X_y=True),
         "wine": (wine[:, :9], wine[:, 9:]),
-        "breast cancer": (cancer[:, :20], cancer[:, 20:]),
+        "breast cancer": breast_cancer(),
         "heavy tails": _heavy_tails(),
     }
 
@@ -119,7 +111,7 @@ def _heavy_tails():
 
 
 def flag_rows(table, X, Y, name, feature_map, splits):
-    """Shares of ordinary test rows, and of the same times 1e12, that are flagged, and tables warned of."""
+    """Shares of test rows, and of the same rows times 1e12, that are flagged, and number of warnings."""
     X, Y = np.asarray(X, dtype=np.float64)[:2000], np.asarray(Y, dtype=np.float64)[:2000]
     Y = Y.reshape(len(Y), -1)[:, :20]
     n_train = min(300, 2 * len(X) // 3)

@@ -1,7 +1,9 @@
-"""Files of `export_onnx` beside `predict`: how far apart they are, and how long they take, in one run.
+"""Differences and times of ONNX files beside `predict`.
 
 Differences are the largest over 1000 new rows, in units of the deviation of a target; times are of
-one thread.
+one thread, measured in turns.
+
+    python benchmarks/export.py
 """
 
 import tempfile
@@ -47,7 +49,7 @@ SIZES = (1, 100, 10_000)
 
 
 def table(rng):
-    """Columns of several units, two of them skewed, and targets that bend and step."""
+    """Columns of several scales, two of them skewed, and nonlinear targets with steps."""
     Z = rng.normal(size=(TRAIN + NEW, INPUTS))
     Y = (
         np.tanh(Z @ rng.normal(size=(INPUTS, TARGETS)))

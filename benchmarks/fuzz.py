@@ -1,4 +1,4 @@
-"""Thousands of random calls of all public estimators: numbers, or an error that is a sentence.
+"""Thousands of random calls of all public estimators: each returns numbers, or a clear error.
 
 A call fails when it raises anything but ValueError, TypeError or NotFittedError, when a number that
 it returns is not finite, or when it takes more than 60 seconds of processor time.
@@ -27,7 +27,7 @@ MOST_SECONDS = 60.0
 
 
 def judge(seed):
-    """Estimator, "numbers" or the name of the error, what is wrong or None, and seconds."""
+    """Seed, estimator, "numbers" or the name of the error, the fault or None, and seconds."""
     warnings.simplefilter("ignore")
     name, fault, start = type(draw_call(seed).model).__name__, None, time.process_time()
     try:
@@ -38,7 +38,7 @@ def judge(seed):
             fault = "not finite"
     except (ValueError, TypeError, NotFittedError) as error:
         found = type(error).__name__
-        # NumPy's LinAlgError is a ValueError, and no sentence.
+        # NumPy's LinAlgError is a ValueError, but tells a user nothing.
         if isinstance(error, np.linalg.LinAlgError):
             fault = traceback.format_exc()
     except Exception as error:

@@ -1,7 +1,9 @@
-"""Errors that folds promise beside errors on fresh rows: of new patients, and of days to come.
+"""Cross-validated errors beside errors on new rows: of new patients, and of later days.
 
-Rows of a patient have much in common, and so have neighbouring days. Ordinary folds hold out rows
-whose neighbours they learn from; folds of whole groups, or in the order of time, do not.
+Rows of one patient are alike, and so are neighbouring days. Ordinary folds hold out rows that are
+like training rows; folds of whole groups, or in the order of time, do not.
+
+    python benchmarks/held_out.py
 """
 
 import numpy as np
@@ -16,7 +18,7 @@ DAYS, LATER = 120, 30
 
 
 def visits(rng, law, n_patients):
-    """Inputs that are alike in all visits of a patient, and targets with something of the patient's own."""
+    """Inputs that are alike in all visits of a patient, and targets with an effect of the patient."""
     patient = np.repeat(np.arange(n_patients), VISITS)
     X = rng.normal(size=(n_patients, INPUTS))[patient] + 0.3 * rng.normal(
         size=(len(patient), INPUTS)
@@ -26,7 +28,7 @@ def visits(rng, law, n_patients):
 
 
 def days(rng, law):
-    """Inputs and disturbances of targets that wander from day to day."""
+    """Inputs and errors of targets that are random walks over days."""
     n = DAYS + LATER
     X = np.cumsum(rng.normal(size=(n, INPUTS)), axis=0) * 0.3
     wandering = np.cumsum(rng.normal(size=(n, TARGETS)), axis=0) * 0.3
@@ -38,7 +40,7 @@ def search(**settings):
 
 
 def fresh_error(model, X, Y, unit):
-    """Mean over targets of the squared error on fresh rows, in units of the variance of training rows."""
+    """Mean over targets of the squared error on new rows over the variance of training rows."""
     return float(np.mean(np.mean((model.predict(X) - Y) ** 2, axis=0) / unit))
 
 
@@ -82,7 +84,7 @@ def main(n_draws=10):
                     "cv_score_ over it": float(np.exp(np.mean(np.log(cv / fresh)))),
                 }
             )
-    print_table("What folds promise and what fresh rows give, nMSE, median of draws", rows)
+    print_table("Cross-validated nMSE and nMSE on new rows, median of draws", rows)
     write_json("held_out", {"held out": rows})
 
 

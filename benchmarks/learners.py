@@ -1,7 +1,9 @@
-"""The convex family of learners: speed, published alternations beside it, and what it gains on made-up data.
+"""The convex learners: speed, published alternations, and errors on simulated tables.
 
-Every ratio is measured within one run, the contestants taking turns. Banded ridge is measured
-beside himalaya's where that is installed, views of gestures where the uWave table is at hand.
+All methods of a ratio are timed in one run, in turns. Banded ridge is compared with himalaya's
+where that is installed; views of gestures need the uWave table.
+
+    python benchmarks/learners.py [FOLDER OF THE TABLES]
 """
 
 import sys
@@ -167,7 +169,7 @@ def alternations(n=200, p=30, most=500):
 
 
 def _beside(name, ours, alternate, value, most, alpha=1.0):
-    """A row: our solver, and a published alternation in rounds of ten until it is as near to the best."""
+    """A row for our solver and for rounds of ten published steps until these are as near the best."""
     start = time.perf_counter()
     found = ours(1e-3)
     seconds = time.perf_counter() - start
@@ -239,7 +241,7 @@ def _weights_value(kernels, Y, alpha, d):
 
 
 def _weights_alternation(kernels, Y, alpha, steps, d=None):
-    """That of the reference, with the outputs side by side rather than in a Kronecker product."""
+    """The alternation of the reference, without the Kronecker product over outputs."""
     d = np.full(len(kernels), 1 / len(kernels)) if d is None else d
     for _ in range(steps):
         C = np.linalg.solve(np.einsum("m,mnl->nl", d, kernels) + alpha * np.eye(len(Y)), Y)
@@ -249,7 +251,7 @@ def _weights_alternation(kernels, Y, alpha, steps, d=None):
 
 
 def grouped(n, p, m=20, width=5, seed=0, active=4):
-    """Columns in groups, of which a few carry the targets."""
+    """Columns in groups, and targets that depend on a few of the groups."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, m * width))
     Y = sum(
@@ -349,7 +351,7 @@ def low_rank_tasks(n=40, p=50, seeds=5):
         def error(model, X=X, Y=Y, noisy=noisy):
             return np.mean((model.fit(X[:n], noisy[:n]).predict(X[n:]) - Y[n:]) ** 2)
 
-        # Clusters whose levels are all one are kernel ridge.
+        # Clusters whose levels are all one give kernel ridge.
         base = error(
             OutputKernelRidgeCV(penalty="cluster", penalty_params={"level_bounds": (1.0, 1.0)})
         )
@@ -392,7 +394,7 @@ def networks(seeds=5):
 
 
 def vector_fields(seeds=5):
-    """(g) Error of noisy fields without divergence, over that of features that do not know it."""
+    """(g) Error for noisy divergence-free fields, over that of features without this constraint."""
     errors = {}
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -422,7 +424,7 @@ def vector_fields(seeds=5):
 
 
 def views(data_home=None, n=150, seeds=5):
-    """(h) Accuracy of gestures from views: axes of the accelerometer."""
+    """(h) Accuracy for gestures, whose views are the axes of the accelerometer."""
     series, axes = {}, []
     for axis in "XYZ":
         try:

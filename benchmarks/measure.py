@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def best_seconds(functions, repeats=3):
-    """Best time of each function, taken in turns so that a busy moment does not fall on one alone."""
+    """Best time of each function; the functions take turns, so that a busy moment slows all."""
     best = {name: float("inf") for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
@@ -25,8 +25,18 @@ def best_seconds(functions, repeats=3):
     return best
 
 
+def processor_seconds(function, *args, repeats=1):
+    """Least processor time over repeated calls, which other programs disturb less than wall time."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        function(*args)
+        best = min(best, time.process_time() - start)
+    return best
+
+
 def in_fresh_process(function, *args):
-    """Result of the function in an interpreter of its own, and the peak memory of that in MB."""
+    """Result of a function in a new interpreter, and the peak memory of that interpreter in MB."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.apply(_with_peak, (function, args))
@@ -34,7 +44,7 @@ def in_fresh_process(function, *args):
 
 def _with_peak(function, args):
     result = function(*args)
-    # The peak that getrusage gives is inherited from the parent; this one starts with the process.
+    # The peak from getrusage includes the parent, this one does not.
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
@@ -52,7 +62,10 @@ def software():
 
 
 def print_table(title, rows):
-    """Rows are dicts with the same keys."""
+    """Print rows, which are dicts with the same keys."""
+    if not rows:
+        print(f"\n{title}: nothing was measured")
+        return
     cells = [[_text(value) for value in row.values()] for row in rows]
     header = list(rows[0])
     widths = [max(len(line[i]) for line in [header, *cells]) for i in range(len(header))]

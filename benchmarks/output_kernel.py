@@ -1,6 +1,8 @@
 """Speed of output kernel learning beside one eigendecomposition of the Gram matrix.
 
-Every ratio is measured within one run, the contestants taking turns.
+All methods of a ratio are timed in one run, in turns.
+
+    python benchmarks/output_kernel.py
 """
 
 import sys
@@ -96,7 +98,7 @@ def cross_validation_against_eigh(n=500, p=50):
 
 
 def steps_of_the_published_alternation(n=60, p=4, most=2000):
-    """(c) Updates of L until the gradient is a thousandth of L, here and with C held fixed in each update."""
+    """(c) Updates of L until the gradient is 1e-3 of L, here and by the published alternation."""
     X, Y = rows(n, p)
     K = rbf_kernel(X)
     problem = diagonalise(reduce_problem(K, Y))

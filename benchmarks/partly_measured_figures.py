@@ -1,4 +1,9 @@
-"""Figures of the results of partly_measured.py: coverage of intervals, errors given half of the targets."""
+"""Two figures from the results of partly_measured.py, which is run before.
+
+Coverage of intervals, and errors with half of the targets given.
+
+    python benchmarks/partly_measured_figures.py [--out FOLDER]
+"""
 
 import argparse
 import json
@@ -32,13 +37,13 @@ def draw(rows, columns, title, line, limits, path):
         1, len(columns), figsize=(10, 4.4), sharey=True, layout="constrained"
     )
     for axis, (column, panel) in zip(axes, columns.items(), strict=True):
-        for place, (n, colour) in enumerate(COLOURS.items()):
-            own = [row for row in rows if row["n"] == n]
-            values = np.array([row[column] for row in own])
+        for position, (n, colour) in enumerate(COLOURS.items()):
+            of_size = [row for row in rows if row["n"] == n]
+            values = np.array([row[column] for row in of_size])
             inside = (values >= limits[0]) & (values <= limits[1])
-            y = np.array([names.index(row["table"]) + 0.2 * (place - 1) for row in own])
+            y = np.array([names.index(row["table"]) + 0.2 * (position - 1) for row in of_size])
             axis.scatter(values[inside], y[inside], s=22, color=colour, label=f"n = {n}")
-            # What lies beyond is drawn as a triangle at the edge.
+            # Values beyond the limits are triangles at the edge.
             for beyond, marker in ((values < limits[0], "<"), (values > limits[1], ">")):
                 axis.scatter(
                     np.clip(values[beyond], *limits),
@@ -70,13 +75,18 @@ def main():
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the figures")
     options = parser.parse_args()
     mpl.use("Agg")
-    found = json.loads((RESULTS / f"{options.name}.json").read_text())["tables"]
+    tables = json.loads((RESULTS / f"{options.name}.json").read_text())["tables"]
     title = "share of new observations inside 90% intervals"
     draw(
-        found["coverage"], COVERAGES, title, 0.9, (0.65, 1.0), options.out / "interval-coverage.png"
+        tables["coverage"],
+        COVERAGES,
+        title,
+        0.9,
+        (0.65, 1.0),
+        options.out / "interval-coverage.png",
     )
     title = "nMSE given half of the targets, as a share of that of"
-    draw(found["given"], RATIOS, title, 1.0, (0.2, 1.4), options.out / "given-half.png")
+    draw(tables["given"], RATIOS, title, 1.0, (0.2, 1.4), options.out / "given-half.png")
 
 
 if __name__ == "__main__":

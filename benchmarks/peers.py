@@ -1,38 +1,42 @@
-"""Ours beside peers that people know, on public tables: error, coverage and width of intervals, and seconds.
+"""Errors, intervals and seconds of EntangledKernelRidgeCV and of well-known methods.
 
 Inputs and targets are standardised on the training rows. nMSE is the mean over targets of the
-squared error divided by the variance of the target in the test rows. Intervals are meant to hold
-90%; widths are in standard deviations of the target. Every method has the settings that its own
-documentation shows, and ours has its defaults.
+squared error divided by the variance of the target in the test rows. Intervals have a nominal
+coverage of 90%, and widths in standard deviations of the target. Every method has the settings of
+its documentation, and ours its defaults.
 
-Tables come with scikit-learn, and from ENTANGLED_KERNELS_DATA or ../shared/data where they are
-there. GPyTorch, MAPIE, himalaya and CatBoost are left out where they are not installed
-(`pip install gpytorch mapie himalaya catboost`).
+Tables come with scikit-learn, are read from ENTANGLED_KERNELS_DATA or ../shared/data, or are
+downloaded; one that cannot be read is left out, with a message. GPyTorch, MAPIE, himalaya and
+CatBoost are left out where they are not installed (`pip install gpytorch mapie himalaya catboost`).
+
+    python benchmarks/peers.py [--splits 5] [--sizes 40 100] [--tables NAME ...]
 """
 
 import argparse
 import time
 import warnings
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 from sklearn.cross_decomposition import PLSRegression
-from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV
 
-from accuracy import Boosted, Coregionalised, nmse, standardised, tables
 from entangled_kernels import EntangledKernelRidgeCV
 
+from accuracy import Boosted, Coregionalised, tables
 from measure import print_table, write_json
+from tables import breast_cancer, nmse, split_rows, standardise
 
 COVERAGE, TWO_SIDED_NORMAL = 0.9, 1.6449
-LEFT_OUT = ("bilinear", "uwave")  # a simulation, and 315 targets: hours for methods of one target
+# A simulation, and 315 targets, with which methods for one target take hours.
+LEFT_OUT = ("bilinear", "uwave")
 MOST_TARGETS = 24
-# A Gaussian process of all targets together inverts matrices of this size at most.
+# The largest matrix that a Gaussian process of all targets together has to invert.
 MOST_JOINT_NUMBERS = 1000
 
 
@@ -41,8 +45,8 @@ def process(d):
     return GaussianProcessRegressor(kernel, n_restarts_optimizer=1, random_state=0)
 
 
-# Every method takes training rows and test inputs, and gives predictions and, where it has them,
-# lower and upper limits.
+# Every method takes training rows and test inputs, and returns predictions and the lower and upper
+# limits of intervals, or None for these.
 
 
 def ours(X, Y, X_test, seed):
@@ -141,19 +145,12 @@ METHODS = {
 def public_tables():
     """The tables of accuracy.py with at most 24 targets, and breast cancer."""
     found = {name: rows for name, rows in tables().items() if name not in LEFT_OUT}
-    cancer = load_breast_cancer().data
-
-    def rows(n, split):
-        order = np.random.default_rng([split, n]).permutation(len(cancer))
-        train, test = cancer[order[:n]], cancer[order[n : n + 500]]
-        return train[:, :20], train[:, 20:], test[:, :20], test[:, 20:]
-
-    return found | {"breast cancer": rows}
+    return found | {"breast cancer": partial(split_rows, *breast_cancer())}
 
 
 def run_split(name, n, split, data):
     """One record of every method on one split of a table."""
-    X, Y, X_test, Y_test = standardised(*data)
+    X, Y, X_test, Y_test = standardise(*data)
     step = -(-Y.shape[1] // MOST_TARGETS)
     Y, Y_test = Y[:, ::step], Y_test[:, ::step]
     records = []

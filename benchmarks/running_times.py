@@ -1,9 +1,8 @@
 """Running times of ridge regression with operator-valued kernels, over samples and over outputs.
 
-Measures learning the coefficients c (factorisation and solve, the Gram matrix or the features
-given) and predicting, on one thread; fits slopes on log axes, and sets them beside the exponents of
-theory. Ends with the peers: scikit-learn's KernelRidge, himalaya's where it is installed, and the
-PPT test on D against G.
+Times of solving for the coefficients c, given the Gram matrix or features, and of predicting, on
+one thread, with slopes on log axes beside the theoretical exponents. At the end scikit-learn's
+KernelRidge, himalaya's where it is installed, and the PPT test on D and on G.
 
     python benchmarks/running_times.py [--quick]
 """
@@ -35,8 +34,7 @@ from entangled_kernels.linalg import (
 )
 
 RESULTS = Path(__file__).parent / "results"
-# With 200 points, predicting took a millisecond or two, and three of its slopes were 0.37 to 0.44
-# off theory.
+# With 200 points predictions took a millisecond or two, too short for accurate slopes.
 N_TEST = 500
 RANK = 20
 ALPHA = 1.0
@@ -48,7 +46,7 @@ def random_psd(rng, size):
 
 
 def unstructured(rng, n, p, m):
-    """Gaussian kernel between (sample, output) pairs: psd, and with no structure that a solver could use."""
+    """Gaussian kernel between (sample, output) pairs, which has no structure for a solver to use."""
     points = rng.normal(size=((n + N_TEST) * p, 5))
     K = rbf_kernel(points, points[: n * p], gamma=0.05)
     blocks = K.reshape(n + N_TEST, p, n, p).swapaxes(1, 2)
@@ -84,7 +82,7 @@ def partial_trace(rng, n, p, m):
 
 @dataclass(frozen=True)
 class Sweep:
-    """Sizes along one axis, and the exponents of theory: of the paper's table, and of what runs here."""
+    """Sizes along one axis, and theoretical exponents: of the paper's table, and of the code here."""
 
     build: Callable[..., tuple[BlockOperator, BlockOperator]]
     solver: str
@@ -138,7 +136,7 @@ def sweeps(quick: bool) -> list[Sweep]:
 
 
 def best_time(task: Callable[[], object], budget: float = 1.0, repeats: int = 7) -> float:
-    """Least processor time of a few runs: on one thread, the running time whatever else the machine does."""
+    """Least processor time of a few runs on one thread, whatever else the machine does."""
     best, spent = np.inf, 0.0
     for _ in range(repeats):
         start = time.process_time()
@@ -234,7 +232,7 @@ def peers(quick: bool) -> list[dict]:
 def interleaved(
     first: Callable[[], object], second: Callable[[], object], rounds: int = 9
 ) -> tuple[float, float]:
-    """Best times of two tasks run in turn, so that a busy moment of the machine falls on both."""
+    """Best times of two tasks that are run in turns, so that a busy moment slows both."""
     times = [(best_time(first, repeats=1), best_time(second, repeats=1)) for _ in range(rounds)]
     return min(a for a, _ in times), min(b for _, b in times)
 

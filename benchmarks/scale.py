@@ -1,7 +1,7 @@
 """Fits larger than memory: rows per second, peak memory, and cost over rows, features, targets and workers.
 
-A stream of Parquet files is set beside what it cannot do without: the feature map and the matrix
-products on rows already in memory, and reading the files and nothing else. Peers: scikit-learn's
+A stream of Parquet files is compared with its unavoidable parts: the feature map and the matrix
+products on rows in memory, and reading the files. Peers: scikit-learn's
 Ridge on the same features while they fit in memory, dask-ml where it is installed, himalaya's
 RidgeCV for very many targets.
 
@@ -32,7 +32,7 @@ from measure import in_fresh_process, print_table, write_json
 
 N_INPUTS, N_TARGETS, N_FEATURES = 64, 8, 256
 FILE_ROWS = 500_000
-# All of 100,000 targets at once took 19 GB, and in batches more than a quarter of an hour.
+# 100,000 targets took 19 GB at once, and more than a quarter of an hour in batches.
 HIMALAYA_TARGETS = 10_000
 INPUTS = [f"x{i}" for i in range(N_INPUTS)]
 TARGETS = [f"y{i}" for i in range(N_TARGETS)]
@@ -63,7 +63,7 @@ def feature_map(m=N_FEATURES, d=N_INPUTS):
 
 
 class Clock:
-    """Wall time and processor time; the second says more on a machine that others use too."""
+    """Wall time and processor time; the second is more accurate on a shared machine."""
 
     def __enter__(self):
         self.start = time.perf_counter(), time.process_time()
@@ -99,7 +99,7 @@ def read_only(files):
 
 
 def bare_products(n, m=N_FEATURES, d=N_INPUTS, p=N_TARGETS, block=65_536):
-    """Feature map and one symmetric product on rows in memory: what no fit can do without."""
+    """Feature map and one symmetric product on rows in memory, which every fit needs."""
     X, Y = make_rows(1, n, d, p)
     sampler = feature_map(m, d)
     with Clock() as clock:
@@ -113,7 +113,7 @@ def bare_products(n, m=N_FEATURES, d=N_INPUTS, p=N_TARGETS, block=65_536):
 
 
 def cost_over_rows(folder, sizes):
-    """One stream for every number of rows, in an interpreter of its own; reading and products between."""
+    """A stream in a new interpreter for every number of rows, with reading and products alone."""
     write_files(folder, max(sizes))
     files = sorted(folder.glob("*.parquet"))
     table = []
@@ -147,7 +147,7 @@ def cost_over_rows(folder, sizes):
 
 
 def slopes(table):
-    """Slope of time over rows on log axes, where the start no longer counts, and growth of the peak."""
+    """Slope of time over rows on log axes, without the smallest sizes, and growth of the peak."""
     large = [row for row in table if row["rows"] >= 1_000_000] or table
     if len(large) < 2:
         return []
@@ -260,7 +260,7 @@ def dask_ml_in_memory(n):
     )
     with Clock() as clock:
         model = LinearRegression(penalty="l2", C=1.0, solver="lbfgs")
-        # One target at a time is all it takes.
+        # dask-ml takes one target at a time.
         model.fit(features, da.from_array(Y[:, 0], chunks=50_000))
     return clock.wall * N_TARGETS, clock.cpu * N_TARGETS, np.empty(0)
 
@@ -275,7 +275,7 @@ def peers(sizes):
             in_fresh_process(dask_ml_in_memory, 1000)
             functions["dask-ml, one target times 8"] = dask_ml_in_memory
         except Exception as error:
-            # Its last release may not run with the Dask that is installed.
+            # The last release of dask-ml may not run with the installed Dask.
             print(f"dask-ml is left out: {type(error).__name__}: {str(error).splitlines()[0]}")
     table = []
     for n in sizes:
@@ -322,7 +322,7 @@ def select_ours(n, d, p):
 
 
 def select_plain(n, d, p):
-    """The same search over alphas alone, which is all that ridge regression selects."""
+    """The same search over alphas alone, as ridge regression selects them."""
     X, Y = voxels(n, d, p)
     with Clock() as clock:
         model = EntangledKernelRidgeCV(
@@ -332,7 +332,7 @@ def select_plain(n, d, p):
 
 
 def select_himalaya(n, d, p):
-    """Of a part of the targets where they are many; time grows with them, as they come in batches."""
+    """Search of himalaya on some of the targets; its time is proportional to their number."""
     from himalaya.ridge import RidgeCV
 
     some = min(p, HIMALAYA_TARGETS)

@@ -1,6 +1,8 @@
 """Speed of choosing all settings by cross-validation from moments, beside tuned kernel ridge elsewhere.
 
-Every ratio is measured within one run, the contestants taking turns.
+All methods of a ratio are timed in one run, in turns.
+
+    python benchmarks/selection.py
 """
 
 import time
@@ -136,7 +138,7 @@ def small_tables(sizes=((30, 6, 10), (100, 16, 10)), repeats=3):
 
 
 def after_the_pass(sizes=(2000, 200_000), m=300, p=10):
-    """(b) Time of the search once the moments are there, by number of rows."""
+    """(b) Seconds of the search given the moments, by number of rows."""
     waiting, models, passes = {}, {}, {}
     for n in sizes:
         X, Y = rows(n, p)

@@ -1,13 +1,12 @@
 """Seconds and memory of the default search at unusual shapes, as ratios to the columns as features.
 
-Every fit runs in a process of its own, so that its peak memory is its own. Processor seconds are
-given, which other programs disturb less than the time on the clock.
+Every fit runs in a new process, so that peak memory is that of the fit. Seconds are processor time,
+which other programs disturb less than wall time.
 
     python benchmarks/shapes.py [rows inputs targets]
 """
 
 import sys
-import time
 import warnings
 
 import numpy as np
@@ -15,27 +14,18 @@ from sklearn.linear_model import Ridge
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 
-from measure import in_fresh_process, print_table, write_json
+from measure import in_fresh_process, print_table, processor_seconds, write_json
 
 SHAPES = ((100, 50_000, 2), (200, 10, 20_000), (60, 500, 3), (200, 20, 200), (20_000, 10, 3))
 MISSING = (("EntangledKernelRidge", (457, 8, 2)), ("EntangledKernelRidgeCV", (457, 8, 2)))
 
 
 def rows(n, d, p, seed=0):
-    """Linear targets with a bend, and noise."""
+    """Linear targets with a sine of the first input, and noise."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     Y = X @ rng.normal(size=(d, p)) / np.sqrt(d) + np.sin(X[:, :1]) + 0.3 * rng.normal(size=(n, p))
     return X, Y
-
-
-def processor_seconds(function, *args, repeats=1):
-    taken = []
-    for _ in range(repeats):
-        start = time.process_time()
-        function(*args)
-        taken.append(time.process_time() - start)
-    return min(taken)
 
 
 def measure_shape(feature_map, n, d, p):

@@ -1,8 +1,10 @@
-"""Targets that are lognormal, and curves: do intervals cover, and which centre errs least?
+"""Target transforms on lognormal targets and on curves: coverage of intervals, and errors.
 
-Positive targets are learned as they are and as logarithms, by both entangled estimators, over many
-draws and several numbers of rows. Curves are learned point by point and in a basis of principal
-components.
+Positive targets are learned without transform, as logarithms and by a power, curves without
+transform and by principal components, over many draws and several numbers of rows. Errors are those
+of the median and of the mean.
+
+    python benchmarks/target_transforms.py [--figure FILE]
 """
 
 import sys
@@ -24,7 +26,7 @@ NOISE = (0.3, 0.7, 1.0)
 
 
 def draw_positive(n, seed):
-    """Rows of inputs, and targets whose logarithms are smooth with errors that go together."""
+    """Inputs, and targets whose logarithms are smooth functions with correlated errors."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n + NEW, INPUTS))
     signal = np.tanh(X @ rng.normal(size=(INPUTS, TARGETS)))
@@ -33,7 +35,7 @@ def draw_positive(n, seed):
 
 
 def draw_curves(n, seed, points=60):
-    """Rows of inputs, and curves of three smooth parts, whose sizes depend on the inputs, with noise."""
+    """Inputs, and curves of three peaks, whose heights depend on the inputs, with noise."""
     rng = np.random.default_rng(seed)
     X, time = rng.normal(size=(n + NEW, INPUTS)), np.linspace(0.0, 1.0, points)
     peaks = np.exp(-(((time - np.array([[0.2], [0.5], [0.75]])) / 0.12) ** 2) / 2)
@@ -55,7 +57,7 @@ def estimators(transform):
 
 
 def measure(model, X, Y, n):
-    """Coverage of 90% intervals without and with the first target measured, their ends, and errors."""
+    """Coverage of 90% intervals with and without given targets, and errors."""
     model.fit(X[:n], Y[:n])
     new, truth = X[n:], Y[n:]
     known = np.where(np.arange(Y.shape[1]) % 5 == 0, truth, np.nan)
@@ -92,7 +94,7 @@ def run(draw, transforms, sizes, draws):
 
 
 def draw(path):
-    """Intervals of one positive target over one input, learned as it is and as a logarithm."""
+    """Draw intervals of one positive target over one input, without transform and with a logarithm."""
     import matplotlib.pyplot as plt
 
     rng = np.random.default_rng(1)

@@ -1,8 +1,10 @@
-"""Variants of the published objective and ascent, to see which of them gives the paper's errors of EKL.
+"""Variants of the published objective and ascent: which of them gives the paper's errors of EKL?
 
-Each variant changes one thing of the letter: the objective, the units, the start, the steps. Each
+Each variant changes one part of the algorithm as published: objective, units, start or steps. Each
 is measured with lambda chosen by cross-validation, with lambda 1, and with the lambda that is best
-on the test rows, which no honest protocol may use. ``--quick`` takes one partition and five steps.
+on the test rows, which is no fair choice. ``--quick`` takes one partition and five steps.
+
+    python benchmarks/variants.py [--quick] [--jobs 1]
 """
 
 from __future__ import annotations
@@ -48,13 +50,13 @@ from entangled_kernels.linalg import Array
 from measure import print_table, write_json
 
 # Data, training rows and partitions; those of uWave take a minute each.
-PLACES: dict[str, tuple[Any, int, int]] = {
+TABLES: dict[str, tuple[Any, int, int]] = {
     "SARCOS, n = 50": (fetch_sarcos, 50, 20),
     "weather, n = 10": (fetch_canadian_weather, 10, 30),
     "concrete, n = 12": (fetch_concrete_slump, 12, 50),
     "uWave class 1, n = 20": (partial(fetch_uwave, classes=(1,)), 20, 6),
 }
-# Where the paper has its figures for them.
+# Their experiment and setting in the paper.
 PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
     "SARCOS, n = 50": ("sarcos", {"n": 50}),
     "weather, n = 10": ("weather", {"n": 10}),
@@ -64,19 +66,19 @@ PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
 RULES = ("cross-validated", "lambda 1", "chosen on the test rows")
 STEPS = (0, 1, 5, 20)
 
-# By rule: what it goes by, and the error on the test rows.
+# By rule: the value that the rule minimises, and the error on the test rows.
 Scores = dict[str, tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How the kernel is learned; the defaults are the letter of the paper.
+    """How the kernel is learned; the defaults are the algorithm as published.
 
     Attributes
     ----------
     init : {"random", "identity"}
     steps : tuple of int
-        Places on the path that are looked at.
+        Numbers of steps after which the kernel is evaluated.
     mix : float
         The paper's gamma.
     target_norms : bool
@@ -123,8 +125,8 @@ GAMMAS = ("gamma 0, {} steps", "the letter: random start, {} steps", "gamma 1, {
 CHOSEN_GAMMA = "gamma chosen from 0, 0.5 and 1, {} steps"
 
 
-class Place(NamedTuple):
-    """One partition of one of the places."""
+class Case(NamedTuple):
+    """One partition of one table."""
 
     task: str
     split: int
@@ -137,7 +139,7 @@ class Place(NamedTuple):
 
 
 def variant_problem(variant: Variant, Phi: Array, Y: Array) -> Problem:
-    """The learning problem of rows taken as they are, with the objective of a variant.
+    """The learning problem of uncentred rows, with the objective of a variant.
 
     Without target norms the terms are in units of ||V||_F and tr V, which is another weight of the
     two: the scale of the whole does not matter to an ascent whose steps are found by search.
@@ -168,7 +170,7 @@ def variant_problem(variant: Variant, Phi: Array, Y: Array) -> Problem:
 
 
 def learned_kernels(variant: Variant, problem: Problem, seed: int) -> dict[int, LearnedKernel]:
-    """The kernel at every place of the path, scaled as the variant asks."""
+    """The kernel after each number of steps, scaled as the variant says."""
     kept: dict[int, LearnedKernel] = {}
 
     def keep(progress: Progress) -> None:
@@ -234,26 +236,26 @@ def _errors(Y: Array, Phi: Array, path: Array, weights: Array) -> Array:
     return np.array([float(np.mean((Y - Phi @ coef.T) ** 2, axis=0) @ weights) for coef in path])
 
 
-def _measure(place: Place) -> list[dict[str, Any]]:
+def _measure(case: Case) -> list[dict[str, Any]]:
     """Records of all variants on one partition."""
     found: dict[tuple[str, int, str], Scores] = {}
-    last = 5 if place.quick else 200
+    last = 5 if case.quick else 200
     with threadpool_limits(limits=1, user_api="blas"):
         for name, variant in ALL.items():
             steps = tuple(sorted({min(step, last) for step in variant.steps}))
-            own = _measure_variant(replace(variant, steps=steps), place)
+            own = _measure_variant(replace(variant, steps=steps), case)
             found |= {(name, step, method): scores for (step, method), scores in own.items()}
     for method in ("EKL", "ptrEKL"):
-        # Of equals the first, as everywhere.
+        # The first of equal scores.
         found[CHOSEN_GAMMA, last, method] = {
             rule: min(
                 (found[name, last, method][rule] for name in GAMMAS), key=lambda score: score[0]
             )
             for rule in RULES
         }
-    common = {"n": len(place.rows.Y), "split": place.split}
+    common = {"n": len(case.rows.Y), "split": case.split}
     return [
-        {"method": f"{method}, {rule}", "task": place.task, "variant": name.format(step)}
+        {"method": f"{method}, {rule}", "task": case.task, "variant": name.format(step)}
         | common
         | {"nmse": error}
         for (name, step, method), scores in found.items()
@@ -261,9 +263,9 @@ def _measure(place: Place) -> list[dict[str, Any]]:
     ]
 
 
-def _measure_variant(variant: Variant, place: Place) -> dict[tuple[int, str], Scores]:
-    """By step, method and rule of choosing lambda: what the rule goes by, and nMSE on the test rows."""
-    X, Y, X_test, Y_test = place.rows
+def _measure_variant(variant: Variant, case: Case) -> dict[tuple[int, str], Scores]:
+    """`Scores` by number of steps and method."""
+    X, Y, X_test, Y_test = case.rows
     if variant.unit_columns:
         inputs, targets = (np.where(one.std(axis=0) > 0.0, one.std(axis=0), 1.0) for one in (X, Y))
         X, X_test, Y, Y_test = X / inputs, X_test / inputs, Y / targets, Y_test / targets
@@ -272,15 +274,15 @@ def _measure_variant(variant: Variant, place: Place) -> dict[tuple[int, str], Sc
         np.where(variance > 0.0, 1.0 / np.where(variance > 0.0, variance, 1.0), 0.0) / Y.shape[1]
     )
     held_out: dict[tuple[int, str], Array] = {}
-    for train, test in folds_of(len(Y), place.seed):
+    for train, test in folds_of(len(Y), case.seed):
         problem = variant_problem(variant, X[train], Y[train])
-        for step, kernel in learned_kernels(variant, problem, place.seed).items():
+        for step, kernel in learned_kernels(variant, problem, case.seed).items():
             for method in ("EKL", "ptrEKL"):
                 path = _coefficients(variant, problem, kernel, method)
                 own = _errors(Y[test], X[test], path, weights)
                 held_out[step, method] = held_out.get((step, method), 0.0) + own
     problem = variant_problem(variant, X, Y)
-    kernels = learned_kernels(variant, problem, place.seed)
+    kernels = learned_kernels(variant, problem, case.seed)
     found = {}
     for (step, method), errors in held_out.items():
         path = _coefficients(variant, problem, kernels[step], method)
@@ -297,17 +299,17 @@ def _measure_variant(variant: Variant, place: Place) -> dict[tuple[int, str], Sc
 
 def run(setup):
     """Records of all variants on partitions of four settings of the paper."""
-    places = []
-    for task, (fetch, n, n_splits) in PLACES.items():
+    cases = []
+    for task, (fetch, n, n_splits) in TABLES.items():
         X, Y = fetch(data_home=setup.data_home, return_X_y=True)
         for own in partitions(len(X), n, 1 if setup.quick else n_splits, setup.seed):
             rows = Rows(X[own.train], Y[own.train], X[own.test], Y[own.test])
-            places.append(Place(task, own.number, rows, own.seed, setup.quick))
-    return [record for own in run_parallel(_measure, places, setup) for record in own]
+            cases.append(Case(task, own.number, rows, own.seed, setup.quick))
+    return [record for own in run_parallel(_measure, cases, setup) for record in own]
 
 
 def table(records, task):
-    """Errors of every variant, in brackets the paper's less ours in units of the error of the difference."""
+    """Errors of every variant, and in brackets paper less ours in standard errors of the difference."""
     experiment, keys = PUBLISHED[task]
     cells = {name: cell for cell in CELLS[experiment] if cell.keys == keys for name in cell.ours}
     errors = {}
@@ -333,7 +335,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
     records = run(Setup("paper", quick=arguments.quick, n_jobs=arguments.jobs))
-    write_json("variants", {task: table(records, task) for task in PLACES} | {"records": records})
+    write_json("variants", {task: table(records, task) for task in TABLES} | {"records": records})
 
 
 if __name__ == "__main__":
