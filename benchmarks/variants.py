@@ -24,11 +24,10 @@ from entangled_kernels.datasets import (
     fetch_uwave,
 )
 from entangled_kernels.experiments.agreement import CELLS, judge
-from entangled_kernels.experiments.methods import LAMBDAS
+from entangled_kernels.experiments.methods import LAMBDAS, shuffled_folds
 from entangled_kernels.experiments.protocol import (
     Rows,
     Setup,
-    folds_of,
     nmse,
     partitions,
     run_parallel,
@@ -142,7 +141,7 @@ def variant_problem(variant: Variant, Phi: Array, Y: Array) -> Problem:
     """The learning problem of uncentred rows, with the objective of a variant.
 
     Without target norms the terms are in units of ||V||_F and tr V, which is another weight of the
-    two: the scale of the whole does not matter to an ascent whose steps are found by search.
+    two: the scale of the whole does not matter to an ascent whose steps come from a line search.
     """
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
@@ -200,8 +199,8 @@ def ascend_as_library(problem: Problem, settings: FitSettings, callback) -> Solv
     Notes
     -----
     The first trial step has unit length. A later one is twice the step at which a parabola through
-    the last two values has its top, 2 * 2 * (f - f_before) / |gradient|^2, where our own ascent
-    doubles the last step. A trial is halved until it brings 1e-4 of what the gradient promises, 25
+    the last two values has its top, 2 * 2 * (f - f_before) / |gradient|^2, where our
+    ascent doubles the last step. A trial is halved until it brings 1e-4 of what the gradient promises, 25
     times at most; a step that does not rise after these, or shorter than 1e-10, ends the ascent.
     """
     return ascend(problem, settings, _find_step, callback)
@@ -238,18 +237,18 @@ def _errors(Y: Array, Phi: Array, path: Array, weights: Array) -> Array:
 
 def _measure(case: Case) -> list[dict[str, Any]]:
     """Records of all variants on one partition."""
-    found: dict[tuple[str, int, str], Scores] = {}
+    scores_of: dict[tuple[str, int, str], Scores] = {}
     last = 5 if case.quick else 200
     with threadpool_limits(limits=1, user_api="blas"):
         for name, variant in ALL.items():
             steps = tuple(sorted({min(step, last) for step in variant.steps}))
-            own = _measure_variant(replace(variant, steps=steps), case)
-            found |= {(name, step, method): scores for (step, method), scores in own.items()}
+            of_variant = _measure_variant(replace(variant, steps=steps), case)
+            scores_of |= {(name, *key): scores for key, scores in of_variant.items()}
     for method in ("EKL", "ptrEKL"):
         # The first of equal scores.
-        found[CHOSEN_GAMMA, last, method] = {
+        scores_of[CHOSEN_GAMMA, last, method] = {
             rule: min(
-                (found[name, last, method][rule] for name in GAMMAS), key=lambda score: score[0]
+                (scores_of[name, last, method][rule] for name in GAMMAS), key=lambda score: score[0]
             )
             for rule in RULES
         }
@@ -258,7 +257,7 @@ def _measure(case: Case) -> list[dict[str, Any]]:
         {"method": f"{method}, {rule}", "task": case.task, "variant": name.format(step)}
         | common
         | {"nmse": error}
-        for (name, step, method), scores in found.items()
+        for (name, step, method), scores in scores_of.items()
         for rule, (_, error) in scores.items()
     ]
 
@@ -274,16 +273,16 @@ def _measure_variant(variant: Variant, case: Case) -> dict[tuple[int, str], Scor
         np.where(variance > 0.0, 1.0 / np.where(variance > 0.0, variance, 1.0), 0.0) / Y.shape[1]
     )
     held_out: dict[tuple[int, str], Array] = {}
-    for train, test in folds_of(len(Y), case.seed):
+    for train, test in shuffled_folds(len(Y), case.seed):
         problem = variant_problem(variant, X[train], Y[train])
         for step, kernel in learned_kernels(variant, problem, case.seed).items():
             for method in ("EKL", "ptrEKL"):
                 path = _coefficients(variant, problem, kernel, method)
-                own = _errors(Y[test], X[test], path, weights)
-                held_out[step, method] = held_out.get((step, method), 0.0) + own
+                errors = _errors(Y[test], X[test], path, weights)
+                held_out[step, method] = held_out.get((step, method), 0.0) + errors
     problem = variant_problem(variant, X, Y)
     kernels = learned_kernels(variant, problem, case.seed)
-    found = {}
+    scores = {}
     for (step, method), errors in held_out.items():
         path = _coefficients(variant, problem, kernels[step], method)
         ours = [nmse(Y_test, X_test @ coef.T) for coef in path]
@@ -293,8 +292,8 @@ def _measure_variant(variant: Variant, case: Case) -> dict[tuple[int, str], Scor
             (float(errors[one]), ours[one]),
             (min(ours), min(ours)),
         )
-        found[step, method] = dict(zip(RULES, pairs, strict=True))
-    return found
+        scores[step, method] = dict(zip(RULES, pairs, strict=True))
+    return scores
 
 
 def run(setup):
@@ -302,10 +301,10 @@ def run(setup):
     cases = []
     for task, (fetch, n, n_splits) in TABLES.items():
         X, Y = fetch(data_home=setup.data_home, return_X_y=True)
-        for own in partitions(len(X), n, 1 if setup.quick else n_splits, setup.seed):
-            rows = Rows(X[own.train], Y[own.train], X[own.test], Y[own.test])
-            cases.append(Case(task, own.number, rows, own.seed, setup.quick))
-    return [record for own in run_parallel(_measure, cases, setup) for record in own]
+        for split in partitions(len(X), n, 1 if setup.quick else n_splits, setup.seed):
+            rows = Rows(X[split.train], Y[split.train], X[split.test], Y[split.test])
+            cases.append(Case(task, split.number, rows, split.seed, setup.quick))
+    return [record for records in run_parallel(_measure, cases, setup) for record in records]
 
 
 def table(records, task):
@@ -317,11 +316,11 @@ def table(records, task):
         if record["task"] == task:
             errors.setdefault((record["variant"], record["method"]), []).append(record["nmse"])
     rows = {}
-    for (variant, method), own in errors.items():
+    for (variant, method), values in errors.items():
         cell = cells[method.partition(",")[0]]
         rng = np.random.default_rng(0)
-        found = judge(own, cell.nmse, cell.partitions, rng, deviation=cell.deviation)
-        text = f"{found.ours:.{cell.digits}f} ({found.in_errors:+.1f})"
+        verdict = judge(values, cell.nmse, cell.partitions, rng, deviation=cell.deviation)
+        text = f"{verdict.ours:.{cell.digits}f} ({verdict.in_errors:+.1f})"
         rows.setdefault(variant, {"variant": variant})[method] = text
     known = {cell.method: f"{cell.nmse:.{cell.digits}f}" for cell in cells.values()}
     paper = ", ".join(f"{name} {value}" for name, value in known.items())
