@@ -115,9 +115,9 @@ def test_columns_are_named_only_where_an_error_is_about_them():
         (
             "Input X contains NaN.\nLong advice.",
             table,
-            "Input X contains NaN in column 'a'; fill it",
+            "Input X contains NaN in column 'a'; leave",
         ),
-        ("Input X contains NaN.", objects, "Input X contains NaN in column 'a'; fill it"),
+        ("Input X contains NaN.", objects, "Input X contains NaN in column 'a'; leave"),
         (
             "could not convert string to float: 'x'",
             table,

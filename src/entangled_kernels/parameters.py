@@ -47,6 +47,11 @@ __all__ = [
     "weight_unit",
 ]
 
+_BEFORE_MAPS = "before every feature map (features.default_feature_maps() are the automatic ones)"
+_WITHOUT_TEXT = (
+    f"leave these columns out, or put a ColumnTransformer that encodes them {_BEFORE_MAPS}"
+)
+
 LARGEST, SMALLEST = 1e70, 1e-70
 
 
@@ -321,10 +326,7 @@ def check_numeric_columns(X: Any) -> None:
     kinds = {name: np.asarray(X[name][:1]).dtype.kind for name in X.columns}
     text = [name for name, kind in kinds.items() if kind in "OUST" and _holds_text(X[name])]
     if text:
-        raise ValueError(
-            f"X must hold numbers, got text in {_listed(text)}; leave these columns out, or "
-            f"encode them with a ColumnTransformer as feature_map"
-        )
+        raise ValueError(f"X must hold numbers, got text in {_listed(text)}; {_WITHOUT_TEXT}")
 
 
 def validate_rows(estimator: Any, X: Any, **checks: Any) -> Any:
@@ -357,7 +359,7 @@ def _with_columns(message: str, X: Any) -> str | None:
     columns = {name: np.asarray(X[name]) for name in X.columns}
     if "NaN" in message:
         found = [name for name, values in columns.items() if any(_is_missing(values))]
-        way_out = "fill it, for example with a SimpleImputer before the feature map, or leave the rows out"
+        way_out = f"leave these rows out, or put a SimpleImputer {_BEFORE_MAPS}"
         what = message.partition(" contains ")[0] + " contains NaN"
     elif "infinity" in message:
         found = [
@@ -373,7 +375,7 @@ def _with_columns(message: str, X: Any) -> str | None:
         way_out = (
             "leave them out, or turn them into numbers, such as days since the first"
             if dates
-            else "leave these columns out, or encode them with a ColumnTransformer as feature_map"
+            else _WITHOUT_TEXT
         )
         found = (
             found
