@@ -150,7 +150,7 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseE
     def _finish(self, values: Array, X: Any) -> Any:
         """Predictions in one dimension if y had one, in the container that was chosen."""
         check_overflow(values)
-        kind = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
+        kind = self._container()
         predicted = values[:, 0] if self._one_dimensional else values
         if kind == "default":
             return predicted
@@ -383,10 +383,12 @@ def score_targets(y: Any, prediction: Any, sample_weight: Any = None) -> float:
         return float(r2_score(Y, values, sample_weight=weight))
     weights = np.broadcast_to(weight.reshape(len(Y), -1), Y.shape)
     scores = []
-    for target, predicted, own_weight in zip(Y.T, values.T, weights.T, strict=True):
-        rows = own_weight > 0.0
+    for target, predicted, target_weight in zip(Y.T, values.T, weights.T, strict=True):
+        rows = target_weight > 0.0
         if rows.sum() >= 2:
-            scores.append(r2_score(target[rows], predicted[rows], sample_weight=own_weight[rows]))
+            scores.append(
+                r2_score(target[rows], predicted[rows], sample_weight=target_weight[rows])
+            )
     if not scores:
         raise ValueError("y must have at least two measured values in some column to be scored")
     return float(np.mean(scores))

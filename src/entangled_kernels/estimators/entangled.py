@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from functools import partial
-from operator import attrgetter
 from typing import Any, Self
 
 import joblib
@@ -24,6 +23,7 @@ from ..model import (
     METHODS,
     Explanation,
     FittedModel,
+    InputRange,
     TargetScale,
     explain_model,
     fit_target_scale,
@@ -53,6 +53,7 @@ from ..streams.row_stream import (
 )
 from .base import (
     MultiTargetRegressor,
+    Targets,
     check_columns,
     check_costs,
     check_given,
@@ -64,11 +65,10 @@ from .base import (
 
 __all__ = [
     "COLUMN_ATTRIBUTES",
-    "FLOATS",
     "EntangledRegressor",
     "NoveltyWarning",
-    "model_attribute",
-    "refusing_sparse_rows",
+    "explaining_sparse_rows",
+    "fitted_attribute",
 ]
 
 # Attributes of an estimator that describe the columns of its tables.
@@ -76,18 +76,27 @@ COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_names_", "_o
 # `predict` warns of rows this many times as far out as the edge of the training range, if there
 # were at least so many training rows.
 FAR, FEWEST_ROWS = 10.0, 20
-FLOATS: dict[str, Any] = {"dtype": [np.float64, np.float32]}
+FLOATS = [np.float64, np.float32]
 
 
 class NoveltyWarning(UserWarning):
     """Rows to predict lie outside of the range of the training rows."""
 
 
-def model_attribute(name: str, path: str) -> Any:
-    """A property that reads a part of the fitted model; ``path`` has the attribute names with dots."""
+def fitted_attribute(name: str, path: str) -> Any:
+    """A property that reads a part of a solved estimator, such as "_model.linear.coef".
+
+    There is no such attribute if the model is not solved, or the part is None.
+    """
 
     def read(estimator: EntangledRegressor) -> Any:
-        return attrgetter(path)(estimator._model_with(name))
+        estimator._model_with(name)
+        value: Any = estimator
+        for part in path.split("."):
+            value = None if value is None else getattr(value, part)
+        if value is None:
+            raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
+        return value
 
     return property(read)
 
@@ -156,7 +165,7 @@ class EntangledRegressor(MultiTargetRegressor):
         model, rows, values = self._check_new_rows(X, given)
         with naming_columns(X):
             mean, spread = model.predict(rows, values, std=return_std, covariance=return_cov)
-        self._warn_of_novelty(X)
+        _warn_of_novelty(model.inputs, X)
         if return_cov:
             return self._finish(mean, X), spread[:, 0, 0] if self._one_dimensional else spread
         if return_std:
@@ -223,7 +232,7 @@ class EntangledRegressor(MultiTargetRegressor):
         model, rows, values = self._check_new_rows(X, given)
         with naming_columns(X):
             lower, upper = model.predict_interval(rows, float(coverage), values, joint=joint)
-        self._warn_of_novelty(X)
+        _warn_of_novelty(model.inputs, X)
         return self._finish(lower, X), self._finish(upper, X)
 
     def suggest_measurements(self, X: Any, given: Any = None, cost: Any = None) -> tuple[Any, Any]:
@@ -337,9 +346,9 @@ class EntangledRegressor(MultiTargetRegressor):
         """The fitted model as one value."""
         return self._model_with("model_")
 
-    coef_: Array = model_attribute("coef_", "linear.coef")
-    intercept_: Array = model_attribute("intercept_", "linear.intercept")
-    information_: Array = model_attribute("information_", "information")
+    coef_: Array = fitted_attribute("coef_", "_model.linear.coef")
+    intercept_: Array = fitted_attribute("intercept_", "_model.linear.intercept")
+    information_: Array = fitted_attribute("information_", "_model.information")
 
     @property
     def feature_map_(self) -> Any:
@@ -640,16 +649,12 @@ class EntangledRegressor(MultiTargetRegressor):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Rows, TargetScale | None, Index]:
         """Rows with a measured target, their targets on the learned scale; that scale; row numbers."""
-        targets = self._take_targets(y, missing=True)
-        check_consistent_length(X, targets)
-        names = getattr(self, "target_names_", None)
-        Y, weight = check_weighted_targets(targets, sample_weight, names)
-        if (measured := Y[np.isfinite(Y)]).size:
-            check_range("y", measured)
+        Y, weight = self._check_targets(X, y, sample_weight)
         n, index = len(Y), np.arange(len(Y))
         if weight is not None:
             # Rows of weight zero, and rows without any target, are left out before the feature map
             # is fitted.
+            names = getattr(self, "target_names_", None)
             counted, Y, weight = drop_missing_rows(Y, weight, names)
             index = np.flatnonzero(counted)
             if len(index) < 2 <= n:
@@ -663,6 +668,31 @@ class EntangledRegressor(MultiTargetRegressor):
             scale = self._fit_scale(rows)
             rows = rows._replace(Y=transform_targets(scale, Y, weight, index))
         return rows, scale, index
+
+    def _check_targets(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, **limits: float
+    ) -> Targets:
+        """Targets (n, p) of the rows X, NaN where missing, and their weights."""
+        targets = self._take_targets(y, reset=reset, missing=True)
+        check_consistent_length(X, targets)
+        names = getattr(self, "target_names_", None)
+        checked = check_weighted_targets(targets, sample_weight, names)
+        if (measured := checked.Y[np.isfinite(checked.Y)]).size:
+            check_range("y", measured, **limits)
+        return checked
+
+    def _check_columns(
+        self, X: Any, maps: Collection[Any], *, reset: bool = True, **checks: Any
+    ) -> Any:
+        """Rows with the columns of training; an array of numbers if these are the only features."""
+        for feature_map in maps:
+            if feature_map is None:
+                check_numeric_columns(X)
+                rows = validate_rows(self, X, reset=reset, dtype=FLOATS, **checks)
+                X = rows if len(maps) == 1 else X
+            else:
+                check_columns(self, X, reset=reset)
+        return X
 
     def _fit_scale(self, rows: Rows, *, refit: bool = True) -> TargetScale:
         names = self._output_names(rows.Y.shape[1])
@@ -723,33 +753,25 @@ class EntangledRegressor(MultiTargetRegressor):
         feature_map = maps[0] if len(maps) == 1 else self._choose_map(maps, rows)
         if not is_fitted(feature_map):
             targets = self._targets_like_y(rows.Y)
-            with refusing_sparse_rows(feature_map) if issparse(rows.X) else nullcontext():
+            with explaining_sparse_rows(feature_map, rows.X):
                 feature_map = fit_feature_map(feature_map, rows.X, targets, rows.weight)
         return feature_map, scale
 
     def _check_batch(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Rows:
         """A batch, checked; the names of the columns of the first one are kept."""
-        targets = self._take_targets(y, reset=first, missing=True)
         maps = self._feature_maps()
-        if maps == [None]:
-            check_numeric_columns(X)
-            X = validate_rows(self, X, reset=first, **FLOATS)
-        else:
-            check_columns(self, X, reset=first)
-            takes_missing = [FeatureMapTraits.of(each).takes_missing_inputs for each in maps]
-            finite = "allow-nan" if all(takes_missing) else True
+        X = self._check_columns(X, maps, reset=first)
+        if maps != [None]:
+            takes_missing = all(FeatureMapTraits.of(each).takes_missing_inputs for each in maps)
+            finite = "allow-nan" if takes_missing else True
             with naming_columns(X):
                 check_array(
                     X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X"
                 )
-        check_consistent_length(X, targets)
-        names = getattr(self, "target_names_", None)
-        Y, weight = check_weighted_targets(targets, sample_weight, names)
+        Y, weight = self._check_targets(X, y, sample_weight, reset=first, smallest=0.0)
         n_outputs = None if self._stream is None else self._stream.n_outputs
         if n_outputs not in (None, Y.shape[1]):
             raise ValueError(f"y must have the {n_outputs} columns it had before, got {Y.shape[1]}")
-        if (measured := Y[np.isfinite(Y)]).size:
-            check_range("y", measured, smallest=0.0)
         if isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.size:
             check_range("X", np.nan_to_num(X, nan=0.0), smallest=0.0)
         return Rows(X, Y, weight, key=sampling_keys(X, Y))
@@ -834,36 +856,12 @@ class EntangledRegressor(MultiTargetRegressor):
             raise TypeError(
                 "X and given must be tables in memory, got a Dask table; take its partitions one by one"
             )
-        model, rows = self._solved_model(), X
-        if model.feature_map is None:
-            rows = validate_rows(self, X, reset=False, ensure_all_finite=False, **FLOATS)
-        else:
-            check_columns(self, X, reset=False)
+        model = self._solved_model()
+        rows = self._check_columns(X, [model.feature_map], reset=False, ensure_all_finite=False)
         if given is None:
             return model, rows, None
         names = self._output_names(model.n_targets)
         return model, rows, check_given(given, X, names, named=hasattr(self, "target_names_"))
-
-    def _warn_of_novelty(self, X: Any) -> None:
-        """Warn of single rows far outside of the training ranges, and of a batch that is mostly outside."""
-        inputs = self._solved_model().inputs
-        if inputs is None or inputs.n_rows < FEWEST_ROWS:
-            return
-        n = _num_samples(X)
-        batch = inputs.judge(X, FAR)
-        if batch.n_far:
-            warn_user(
-                f"{batch.n_far} of {n} rows lie far outside of the inputs of the training rows; check "
-                f"units and the order of columns; novelty(X) gives the distance of each row",
-                NoveltyWarning,
-            )
-        elif batch.unusual:
-            warn_user(
-                f"{batch.share_outside:.0%} of {n} rows have inputs outside of the range of the training "
-                f"rows, more than new rows from the same distribution would have; errors may be larger, "
-                f"and intervals cover less; novelty(X) gives the distance of each row",
-                NoveltyWarning,
-            )
 
     def _predict_dask(self, X: Any, return_std: bool, return_cov: bool) -> Any:
         """Lazy predictions in the partitions of X, with standard deviations or covariances."""
@@ -880,6 +878,27 @@ class EntangledRegressor(MultiTargetRegressor):
         if return_cov:
             return mean, lazy(2, "return_cov")
         return (mean, lazy(1, "return_std")) if return_std else mean
+
+
+def _warn_of_novelty(inputs: InputRange | None, X: Any) -> None:
+    """Warn of single rows far outside of the training ranges, and of a batch that is mostly outside."""
+    if inputs is None or inputs.n_rows < FEWEST_ROWS:
+        return
+    n = _num_samples(X)
+    batch = inputs.judge(X, FAR)
+    if batch.n_far:
+        warn_user(
+            f"{batch.n_far} of {n} rows lie far outside of the inputs of the training rows; check "
+            f"units and the order of columns; novelty(X) gives the distance of each row",
+            NoveltyWarning,
+        )
+    elif batch.unusual:
+        warn_user(
+            f"{batch.share_outside:.0%} of {n} rows have inputs outside of the range of the training "
+            f"rows, more than new rows from the same distribution would have; errors may be larger, "
+            f"and intervals cover less; novelty(X) gives the distance of each row",
+            NoveltyWarning,
+        )
 
 
 def _predict_partition(estimator: EntangledRegressor, X: Any, option: str | None) -> Any:
@@ -908,12 +927,12 @@ def _faded(sample_weight: Any, factors: Array) -> Any:
 
 
 @contextmanager
-def refusing_sparse_rows(feature_map: Any) -> Iterator[None]:
+def explaining_sparse_rows(feature_map: Any, X: Any) -> Iterator[None]:
     """Turn the error of a map that does not accept sparse rows into one that names an alternative."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        if "sparse" not in str(error).lower():
+        if not issparse(X) or "sparse" not in str(error).lower():
             raise
         raise TypeError(
             f"X is sparse, and {type(feature_map).__name__} needs dense rows; use X.toarray(), or a "

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
@@ -36,7 +34,6 @@ from ..parameters import (
     check_flag,
     check_fraction,
     check_integer,
-    check_numeric_columns,
     check_penalty,
     check_range,
     check_rank,
@@ -44,17 +41,15 @@ from ..parameters import (
     check_settings,
     is_dask,
     naming_columns,
-    validate_rows,
     warn_user,
 )
 from ..streams.row_stream import Rows, RowStream, sampling_keys
-from .base import MultiTargetRegressor, check_columns
+from .base import MultiTargetRegressor
 from .entangled import (
     COLUMN_ATTRIBUTES,
-    FLOATS,
     EntangledRegressor,
-    model_attribute,
-    refusing_sparse_rows,
+    explaining_sparse_rows,
+    fitted_attribute,
 )
 
 __all__ = [
@@ -276,16 +271,14 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         rows, scale, _ = self._training_rows(X, y, sample_weight)
         feature_map, Phi = self._fit_and_map(rows)
         stream = RowStream(ready=True, feature_map=feature_map, n_outputs=rows.Y.shape[1])
-        centred = bool(self.fit_intercept)
+        key, centred = sampling_keys(rows.X, rows.Y), bool(self.fit_intercept)
         if Phi is None:
-            rows = rows._replace(key=sampling_keys(rows.X, rows.Y))
-            stream.add(rows, self._fit_first_rows)
+            stream.add(rows._replace(key=key), self._fit_first_rows)
             problem = reduce_moments(stream.parts[0], centred=centred)
         else:
             problem, moments = reduce_rows(Phi, rows.Y, rows.weight, centred=centred)
             # Moments of more columns than rows are not kept.
             stream.parts = {} if moments is None else {0: moments}
-            key = sampling_keys(rows.X, rows.Y)
             stream.sample = RowSample.of(Phi, rows.Y, key, rows.weight)
             stream.inputs = InputRange.of(rows.X)
         stream.scale, stream.n_rows = scale, _num_samples(X)
@@ -295,15 +288,13 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
 
     def _fit_and_map(self, rows: Rows) -> tuple[Any, Any]:
         """The fitted feature map, and the features of the rows, None if they exceed ``working_memory``."""
-        feature_map, X, (n, p) = self.feature_map, rows.X, rows.Y.shape
+        feature_map, (n, p) = self.feature_map, rows.Y.shape
+        X = self._check_columns(rows.X, [feature_map], ensure_min_samples=2)
         if feature_map is None:
-            check_numeric_columns(X)
-            Phi = validate_rows(self, X, ensure_min_samples=2, **FLOATS)
-            check_range("X", Phi)
-            return None, Phi
-        check_columns(self, X)
+            check_range("X", X)
+            return None, X
         targets = self._targets_like_y(rows.Y)
-        with refusing_sparse_rows(feature_map) if issparse(X) else nullcontext():
+        with explaining_sparse_rows(feature_map, X):
             if n > FIRST_BLOCK and not FeatureMapTraits.of(feature_map).cross_fitted:
                 feature_map = fit_feature_map(feature_map, X, targets, rows.weight)
                 m = map_features(feature_map, _safe_indexing(X, slice(0, 1))).shape[1]
@@ -437,18 +428,22 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         """The matrix A (m, m), or None."""
         return self._model_with("metric_").fit.metric()
 
-    alignment_: float = model_attribute("alignment_", "fit.alignment")
-    alignment_terms_: tuple[float, float] = model_attribute(
-        "alignment_terms_", "fit.alignment_terms"
+    alignment_: float = fitted_attribute("alignment_", "_model.fit.alignment")
+    alignment_terms_: tuple[float, float] = fitted_attribute(
+        "alignment_terms_", "_model.fit.alignment_terms"
     )
-    alignment_history_: Array = model_attribute("alignment_history_", "fit.alignment_history")
-    noise_variance_: Array = model_attribute("noise_variance_", "fit.posterior.noise_variance")
-    rkhs_norm_: float = model_attribute("rkhs_norm_", "fit.rkhs_norm")
-    n_iter_: int = model_attribute("n_iter_", "fit.n_iter")
-    converged_: bool = model_attribute("converged_", "fit.converged")
-    stop_reason_: str = model_attribute("stop_reason_", "fit.stop_reason")
-    solver_: str = model_attribute("solver_", "fit.settings.solver")
-    full_rank_: int = model_attribute("full_rank_", "fit.problem.full_rank")
+    alignment_history_: Array = fitted_attribute(
+        "alignment_history_", "_model.fit.alignment_history"
+    )
+    noise_variance_: Array = fitted_attribute(
+        "noise_variance_", "_model.fit.posterior.noise_variance"
+    )
+    rkhs_norm_: float = fitted_attribute("rkhs_norm_", "_model.fit.rkhs_norm")
+    n_iter_: int = fitted_attribute("n_iter_", "_model.fit.n_iter")
+    converged_: bool = fitted_attribute("converged_", "_model.fit.converged")
+    stop_reason_: str = fitted_attribute("stop_reason_", "_model.fit.stop_reason")
+    solver_: str = fitted_attribute("solver_", "_model.fit.settings.solver")
+    full_rank_: int = fitted_attribute("full_rank_", "_model.fit.problem.full_rank")
 
     @property
     def largest_alignment_(self) -> float | None:

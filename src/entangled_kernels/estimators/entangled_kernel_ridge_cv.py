@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from numbers import Integral
-from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
@@ -31,12 +28,10 @@ from ..parameters import (
     check_grid,
     check_groups,
     check_integer,
-    check_numeric_columns,
     check_penalty,
     check_settings,
     check_share,
     is_dask,
-    validate_rows,
 )
 from ..selection import (
     GRID,
@@ -60,8 +55,8 @@ from ..streams.row_stream import (
     sampling_keys,
 )
 from ..uncertainty import HeldOut
-from .base import MultiTargetRegressor, check_columns, route_groups
-from .entangled import FLOATS, EntangledRegressor, model_attribute, refusing_sparse_rows
+from .base import MultiTargetRegressor, route_groups
+from .entangled import EntangledRegressor, explaining_sparse_rows, fitted_attribute
 from .entangled_kernel_ridge import (
     EntangledKernelRidge,
     SolverParams,
@@ -70,22 +65,6 @@ from .entangled_kernel_ridge import (
 )
 
 __all__ = ["EntangledKernelRidgeCV"]
-
-
-def search_attribute(name: str, path: str) -> Any:
-    """A property that reads a part of the result of the search, where it has one."""
-
-    def read(estimator: EntangledKernelRidgeCV) -> Any:
-        estimator._model_with(name)
-        try:
-            value = attrgetter(path)(estimator._search)
-        except AttributeError:
-            value = None
-        if value is None:
-            raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
-        return value
-
-    return property(read)
 
 
 class EntangledKernelRidgeCV(EntangledRegressor):
@@ -278,7 +257,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         if len(rows.Y) < 2:
             raise ValueError("at least 2 rows are needed, got 1 sample")
         maps = self._suitable_maps(self._feature_maps(streamed=False), rows)
-        X = self._search_inputs(rows.X, maps)
+        X = self._check_columns(rows.X, maps.values(), ensure_min_samples=2)
         splits = split_rows(
             self.cv,
             X,
@@ -289,7 +268,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             random_state=self.random_state,
         )
         memory = float(get_config()["working_memory"]) * 2**20
-        with refusing_sparse_rows(next(iter(maps.values()))) if issparse(X) else nullcontext():
+        with explaining_sparse_rows(next(iter(maps.values())), X):
             selected = search_rows(
                 X,
                 rows.Y,
@@ -299,7 +278,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 self._search_settings(),
                 scale=scale,
                 keys=sampling_keys(rows.X, rows.Y),
-                report=_Progress(len(maps), progress) if self.verbose else progress,
+                report=_print_progress(len(maps), progress) if self.verbose else progress,
                 most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
             )
         self._model = self._keep(selected)
@@ -388,20 +367,22 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             parameters["feature_map"] = int(numbers[self.best_index_])
         return parameters
 
-    best_score_: float = search_attribute("best_score_", "best_error")
-    best_index_: int = search_attribute("best_index_", "best_index")
-    cv_results_: dict[str, NDArray[Any]] = search_attribute("cv_results_", "cv_results")
-    cv_target_scores_: Array = search_attribute("cv_target_scores_", "target_scores")
-    average_weights_: Array = search_attribute("average_weights_", "weights")
-    cv_score_: float = search_attribute("cv_score_", "score.score")
-    cv_target_score_: Array = search_attribute("cv_target_score_", "score.targets")
-    cv_rmse_: Array = search_attribute("cv_rmse_", "score.rmse")
-    kernel_ridge_score_: float = search_attribute("kernel_ridge_score_", "kernel_ridge_score.score")
-    kernel_ridge_target_score_: Array = search_attribute(
-        "kernel_ridge_target_score_", "kernel_ridge_score.targets"
+    best_score_: float = fitted_attribute("best_score_", "_search.best_error")
+    best_index_: int = fitted_attribute("best_index_", "_search.best_index")
+    cv_results_: dict[str, NDArray[Any]] = fitted_attribute("cv_results_", "_search.cv_results")
+    cv_target_scores_: Array = fitted_attribute("cv_target_scores_", "_search.target_scores")
+    average_weights_: Array = fitted_attribute("average_weights_", "_search.weights")
+    cv_score_: float = fitted_attribute("cv_score_", "_search.score.score")
+    cv_target_score_: Array = fitted_attribute("cv_target_score_", "_search.score.targets")
+    cv_rmse_: Array = fitted_attribute("cv_rmse_", "_search.score.rmse")
+    kernel_ridge_score_: float = fitted_attribute(
+        "kernel_ridge_score_", "_search.kernel_ridge_score.score"
     )
-    n_splits_: int = search_attribute("n_splits_", "n_splits")
-    n_iter_: int = model_attribute("n_iter_", "fit.n_iter")
+    kernel_ridge_target_score_: Array = fitted_attribute(
+        "kernel_ridge_target_score_", "_search.kernel_ridge_score.targets"
+    )
+    n_splits_: int = fitted_attribute("n_splits_", "_search.n_splits")
+    n_iter_: int = fitted_attribute("n_iter_", "_model.fit.n_iter")
 
     def _without_rows(self) -> Self:
         slim = super()._without_rows()
@@ -532,17 +513,6 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         }
         return suitable or dict(enumerate(maps))
 
-    def _search_inputs(self, X: Any, maps: dict[int, Any]) -> Any:
-        """Inputs with their columns checked; an array if the columns are the only features."""
-        for feature_map in maps.values():
-            if feature_map is None:
-                check_numeric_columns(X)
-                rows = validate_rows(self, X, ensure_min_samples=2, **FLOATS)
-                X = rows if len(maps) == 1 else X
-            else:
-                check_columns(self, X)
-        return X
-
     def _choose_map(self, maps: list[Any], rows: Rows) -> Any:
         """The feature map that `fit` would choose on the first rows of a stream."""
         maps = list(self._suitable_maps(maps, rows).values())
@@ -641,21 +611,22 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         self._feature_maps()
 
 
-class _Progress:
-    """Prints the progress of a search and the seconds that are left, then calls ``progress``."""
+def _print_progress(
+    n_maps: int, progress: Callable[[int, int], None] | None
+) -> Callable[[int, int], None]:
+    """A callback that prints the split of a search and the seconds left, then calls ``progress``."""
+    start = time.perf_counter()
 
-    def __init__(self, n_maps: int, progress: Callable[[int, int], None] | None) -> None:
-        self.start, self.n_maps, self.progress = time.perf_counter(), n_maps, progress
-
-    def __call__(self, done: int, n_steps: int) -> None:
+    def report(done: int, n_steps: int) -> None:
         """After a split; ``n_steps`` is the number of splits of all maps together."""
-        number, split = divmod(done - 1, n_steps // self.n_maps)
-        seconds = time.perf_counter() - self.start
+        n_splits, seconds = n_steps // n_maps, time.perf_counter() - start
+        number, split = divmod(done - 1, n_splits)
         print(
-            f"feature map {number + 1} of {self.n_maps}, split {split + 1} of "
-            f"{n_steps // self.n_maps}: {seconds:.0f} s, "
-            f"about {seconds * (n_steps / done - 1.0):.0f} s left",
+            f"feature map {number + 1} of {n_maps}, split {split + 1} of {n_splits}: "
+            f"{seconds:.0f} s, about {seconds * (n_steps / done - 1.0):.0f} s left",
             flush=True,
         )
-        if self.progress is not None:
-            self.progress(done, n_steps)
+        if progress is not None:
+            progress(done, n_steps)
+
+    return report
