@@ -1,39 +1,33 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import clone
 
-from entangled_kernels.features.training_rows import (
-    distinct_rows,
-    some_rows,
-    standardise,
-    training_rows,
-)
+from entangled_kernels import EvidenceFeatures
+from entangled_kernels.features.training_rows import distinct_rows, some_rows, standardise
 
 
 def test_rows_without_weight_or_target_are_left_out(rng):
-    X, Y = rng.normal(size=(5, 2)), rng.normal(size=(5, 2))
-    Y[1], Y[2, 0] = np.nan, np.nan
-    feature_map = BaseEstimator()
-    kept, targets, weight, used = training_rows(feature_map, X, Y, [1.0, 1.0, 2.0, 0.0, 3.0])
-    np.testing.assert_array_equal(kept, X[[0, 2, 4]])
-    np.testing.assert_array_equal(targets, Y[[0, 2, 4]])
-    np.testing.assert_array_equal(weight, [1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(used, [True, False, True, False, True])
-    assert feature_map.n_features_in_ == 2
-    assert training_rows(feature_map, X, Y[:, 1], None)[1].shape == (4, 1)
+    X, Y, weight = rng.normal(size=(20, 2)), rng.normal(size=(20, 2)), np.ones(20)
+    Y[1], Y[2, 0], weight[3] = np.nan, np.nan, 0.0
+    kept = np.delete(np.arange(20), [1, 3])
+    features = EvidenceFeatures(random_state=0)
+    Phi = clone(features).fit(X, Y, weight).transform(X)
+    np.testing.assert_array_equal(Phi, features.fit(X[kept], Y[kept]).transform(X))
 
 
-def test_what_cannot_be_used_is_refused(rng):
-    X = rng.normal(size=(3, 2))
-    with pytest.raises(ValueError, match="y must have a target that is known"):
-        training_rows(BaseEstimator(), X, np.full(3, np.nan), None)
-    with pytest.raises(ValueError, match="Input y contains infinity"):
-        training_rows(BaseEstimator(), X, [1.0, np.inf, 2.0], None)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        training_rows(BaseEstimator(), X, [1.0, 2.0], None)
-    with pytest.raises(ValueError, match="got text in 'b'"):
-        training_rows(BaseEstimator(), pd.DataFrame({"a": [1.0], "b": ["x"]}), [1.0], None)
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.eye(3), np.full(3, np.nan), "y must have a target that is known"),
+        (np.eye(3), [1.0, np.inf, 2.0], "Input y contains infinity"),
+        (np.eye(3), [1.0, 2.0], "inconsistent numbers of samples"),
+        (pd.DataFrame({"a": [1.0], "b": ["x"]}), [1.0], "got text in 'b'"),
+    ],
+)
+def test_rows_that_cannot_be_used(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        EvidenceFeatures().fit(X, y)
 
 
 def test_missing_values_do_not_count(rng):
@@ -75,7 +69,7 @@ def test_all_rows_are_taken_if_they_are_few():
 def test_distinct_rows_do_not_depend_on_order_or_copies(d, rng):
     X = rng.integers(-1, 2, size=(30, d)) * np.where(rng.random((30, d)) < 0.5, 1.0, -0.0)
     X[20:] = X[:10]
-    found = distinct_rows(X)
-    assert len(found) == len(np.unique(X, axis=0))
-    np.testing.assert_array_equal(distinct_rows(X[rng.permutation(30)]), found)
-    assert {tuple(row) for row in found} == {tuple(row) for row in X}
+    distinct = distinct_rows(X)
+    assert len(distinct) == len(np.unique(X, axis=0))
+    np.testing.assert_array_equal(distinct_rows(X[rng.permutation(30)]), distinct)
+    assert {tuple(row) for row in distinct} == {tuple(row) for row in X}

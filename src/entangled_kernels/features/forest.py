@@ -191,7 +191,7 @@ class ForestFeatures(SupervisedFeatures):
 
 
 def _grow(
-    Z: Array, targets: Array, weight: Array | None, n: int, least: float, rng: np.random.RandomState
+    Z: Array, targets: Array, weight: Array, n: int, least: float, rng: np.random.RandomState
 ) -> list[Any]:
     """The trees of scikit-learn's ExtraTreesRegressor, with the same seeds.
 
@@ -213,11 +213,11 @@ def _grow(
     return trees
 
 
-def _leading_axes(Y: Array, weight: Array | None) -> Array:
+def _leading_axes(Y: Array, weight: Array) -> Array:
     """The targets, or their leading principal axes if there are many, (n, at most AXES)."""
     if Y.shape[1] <= AXES:
         return Y
-    weighted = Y if weight is None else Y * np.sqrt(weight)[:, None]
+    weighted = Y * np.sqrt(weight)[:, None]
     if Y.shape[1] <= len(Y):
         return np.asarray(Y @ eigh(weighted.T @ weighted)[1][:, -AXES:])
     values, vectors = eigh(weighted @ weighted.T)
@@ -425,6 +425,6 @@ def _leaf_indicators(leaves: Leaves, n_nodes: int) -> csr_array:
 
 
 def _check_leaves(leaves: Leaves, n_nodes: int) -> None:
-    """Raise unless leaves are nodes; compiled code takes them as places in memory."""
+    """Raise unless leaves are nodes; compiled code uses them as indices unchecked."""
     if leaves.size and not 0 <= leaves.min() <= leaves.max() < n_nodes:
         raise ValueError(f"leaves must be nodes of the trees, 0 to {n_nodes - 1}")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 from sklearn.compose import ColumnTransformer
@@ -34,12 +33,13 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from ..linalg import Array
 from .kernel_maps import KernelFeatures
 from .operator_fourier import OperatorFourierFeatures
 
-__all__ = ["Slope", "has_gradient", "has_slopes", "kernel_slopes", "pull_back", "pull_slopes"]
+__all__ = ["NoGradientError", "Slope", "has_gradient", "kernel_slopes", "pull_back", "pull_slopes"]
 
 # Smoothness of Matern kernels that are differentiable everywhere, in closed form.
 MATERNS = (1.5, 2.5)
@@ -47,32 +47,26 @@ MATERNS = (1.5, 2.5)
 SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
 
-def has_gradient(feature_map: Any) -> bool:
-    """Whether a fitted map has slopes in closed form; trees and foreign transformers have none.
+class NoGradientError(TypeError):
+    """A feature map has no gradient in closed form, as trees and foreign transformers."""
+
+
+def has_gradient(feature_map: Any, X: Any, n_features: int) -> bool:
+    """Whether a fitted map with so many features has a gradient in closed form, tried on a row of X.
 
     Examples
     --------
-    >>> from entangled_kernels import ForestFeatures
-    >>> has_gradient(None), has_gradient(ForestFeatures())
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> X = np.array([[0.0], [1.0]])
+    >>> has_gradient(None, X, 1), has_gradient(MinMaxScaler(clip=True).fit(X), X, 1)
     (True, False)
     """
-    if _is_identity(feature_map):
-        return True
-    if isinstance(feature_map, Pipeline):
-        return all(has_gradient(step) for _, step in feature_map.steps)
-    if isinstance(feature_map, FeatureUnion):
-        return all(part == "drop" or has_gradient(part) for _, part in feature_map.transformer_list)
-    if isinstance(feature_map, ColumnTransformer):
-        return all(part == "drop" or has_gradient(part) for _, part, _ in feature_map.transformers_)
-    if isinstance(feature_map, KernelFeatures):
-        return has_slopes(feature_map.kernel_)
-    if isinstance(feature_map, Nystroem):
-        return _nystroem_kernel(feature_map, 1) is not None
-    if isinstance(feature_map, MinMaxScaler):
-        return not feature_map.clip
-    if isinstance(feature_map, SimpleImputer):
-        return not feature_map.add_indicator and bool(np.all(_is_number(feature_map.statistics_)))
-    return any(isinstance(feature_map, kind) for kind in PULLS)
+    try:
+        pull_back(feature_map, _safe_indexing(X, [0]), np.zeros((1, n_features)))
+    except NoGradientError:
+        return False
+    return True
 
 
 def pull_back(feature_map: Any, X: Any, weights: Array) -> Array:
@@ -81,7 +75,7 @@ def pull_back(feature_map: Any, X: Any, weights: Array) -> Array:
     Parameters
     ----------
     feature_map : fitted transformer or None
-        One that `has_gradient`.
+        A `NoGradientError` if it has no gradient in closed form.
     X : array-like or data frame of shape (n, d)
     weights : ndarray of shape (q, m), or of shape (n, q, m) where they differ by row
 
@@ -105,15 +99,16 @@ def pull_back(feature_map: Any, X: Any, weights: Array) -> Array:
         return _pull_union(feature_map, X, weights)
     if isinstance(feature_map, ColumnTransformer):
         return _pull_columns(feature_map, X, weights)
-    rows = np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
-    if _is_identity(feature_map):
-        return _by_row(weights, len(rows))
-    for kind, pull in PULLS.items():
-        if isinstance(feature_map, kind):
-            return _by_row(pull(feature_map, rows, weights), len(rows))
-    raise TypeError(
-        f"feature_map must have slopes in closed form, got {type(feature_map).__name__}"
-    )
+    if not _is_identity(feature_map):
+        pull = next((PULLS[kind] for kind in PULLS if isinstance(feature_map, kind)), None)
+        if pull is None:
+            raise NoGradientError(
+                f"feature_map must have a gradient in closed form, got {type(feature_map).__name__}"
+            )
+        rows = np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
+        weights = pull(feature_map, rows, weights)
+    # Weights may be the same for every row.
+    return np.broadcast_to(weights, (_num_samples(X), *weights.shape[-2:]))
 
 
 def _pull_pipeline(feature_map: Pipeline, X: Any, weights: Array) -> Array:
@@ -144,24 +139,21 @@ def _pull_columns(feature_map: ColumnTransformer, X: Any, weights: Array) -> Arr
     for name, part, given in feature_map.transformers_:
         # scikit-learn 1.6 wraps the columns of the remainder in a list that warns when it is read.
         columns = given.data if isinstance(given, UserList) else given
-        places = np.arange(d)[_places(columns, names)]
-        if part != "drop" and len(places):
+        numbers = np.arange(d)[_number_columns(columns, names)]
+        if part != "drop" and len(numbers):
             part_weights = weights[..., feature_map.output_indices_[name]]
             part_X = _safe_indexing(X, columns, axis=1)
-            gradients[:, :, places] += pull_back(part, part_X, part_weights)
+            gradients[:, :, numbers] += pull_back(part, part_X, part_weights)
     return gradients
 
 
-def _places(columns: Any, names: list[Any]) -> Any:
-    """Columns by name as places; anything else indexes as it is."""
+def _number_columns(columns: Any, names: list[Any]) -> Any:
+    """An index of columns by number, where they are given by name."""
     if isinstance(columns, str):
         return [names.index(columns)]
-    if isinstance(columns, slice):
+    if isinstance(columns, slice) or len(columns) == 0 or not isinstance(columns[0], str):
         return columns
-    listed = list(columns)
-    return (
-        [names.index(name) for name in listed] if listed and isinstance(listed[0], str) else listed
-    )
+    return [names.index(name) for name in columns]
 
 
 def _pull_kernel(feature_map: Any, X: Array, weights: Array) -> Array:
@@ -174,17 +166,17 @@ def _pull_kernel(feature_map: Any, X: Array, weights: Array) -> Array:
 
 
 def _pull_nystroem(feature_map: Nystroem, X: Array, weights: Array) -> Array:
-    R = feature_map.components_
-    _, slopes = kernel_slopes(_nystroem_kernel(feature_map, X.shape[1]), X, R)
-    return pull_slopes(slopes, weights @ feature_map.normalization_, X, R)
-
-
-def _nystroem_kernel(feature_map: Nystroem, d: int) -> Any:
-    """The kernel of scikit-learn's `Nystroem` that has its values, None where there is none."""
+    R, kernel = feature_map.components_, DotProduct(0.0)
+    R = R.toarray() if issparse(R) else R
     if feature_map.kernel == "rbf":
-        gamma = 1.0 / d if feature_map.gamma is None else feature_map.gamma
-        return RBF(1.0 / np.sqrt(2.0 * gamma))
-    return DotProduct(0.0) if feature_map.kernel == "linear" else None
+        gamma = 1.0 / X.shape[1] if feature_map.gamma is None else feature_map.gamma
+        kernel = RBF(1.0 / np.sqrt(2.0 * gamma))
+    elif feature_map.kernel != "linear":
+        raise NoGradientError(
+            f"Nystroem must be of the kernel 'rbf' or 'linear', got {feature_map}"
+        )
+    _, slopes = kernel_slopes(kernel, X, R)
+    return pull_slopes(slopes, weights @ feature_map.normalization_, X, R)
 
 
 def _pull_fourier(feature_map: RBFSampler, X: Array, weights: Array) -> Array:
@@ -205,6 +197,8 @@ def _pull_operator_fourier(feature_map: OperatorFourierFeatures, X: Array, weigh
 
 def _pull_scaler(feature_map: Any, X: Array, weights: Array) -> Array:
     scale = feature_map.scale_
+    if isinstance(feature_map, MinMaxScaler) and feature_map.clip:
+        raise NoGradientError("MinMaxScaler must have clip=False, got clip=True")
     if scale is None:
         return weights
     # `MinMaxScaler` multiplies by its scale, the others divide.
@@ -231,6 +225,11 @@ def _pull_polynomial(feature_map: PolynomialFeatures, X: Array, weights: Array) 
 
 def _pull_imputer(feature_map: SimpleImputer, X: Array, weights: Array) -> Array:
     """An imputed value is constant."""
+    numbers = [isinstance(value, float | np.floating) for value in feature_map.statistics_]
+    if feature_map.add_indicator or not (
+        all(numbers) and np.isfinite(feature_map.statistics_).all()
+    ):
+        raise NoGradientError("SimpleImputer must fill in numbers, without indicators")
     return np.asarray(weights * np.isfinite(X)[:, None, :])
 
 
@@ -253,48 +252,21 @@ def _is_identity(feature_map: Any) -> bool:
     return feature_map is None or (isinstance(feature_map, str) and feature_map == "passthrough")
 
 
-def _is_number(values: Any) -> NDArray[np.bool_]:
-    return np.array(
-        [isinstance(value, float | np.floating) and np.isfinite(value) for value in values]
-    )
-
-
-def _by_row(weights: Array, n: int) -> Array:
-    """Weights (n, q, d), the same for every row where they were given once."""
-    return np.broadcast_to(weights, (n, *weights.shape[-2:]))
-
-
 class Slope(NamedTuple):
-    """A term of the slope of k(z, r) by z: scale * (towards r + own z).
+    """A term of the slope of k(z, r) by z: scale * (along_r r + along_z z).
 
-    Matrices (n, R) of rows z and r, and a number or (d,) that multiplies the columns.
+    Two matrices (n, R), and a number or (d,) that multiplies the columns.
     """
 
-    towards: Array
-    own: Array
+    along_r: Array
+    along_z: Array
     scale: Any
-
-
-def has_slopes(kernel: Any) -> bool:
-    """Whether `kernel_slopes` knows the kernel.
-
-    Examples
-    --------
-    >>> from sklearn.gaussian_process.kernels import RBF, Matern
-    >>> has_slopes(2.0 * RBF() + Matern(nu=2.5)), has_slopes(Matern(nu=0.5))
-    (True, False)
-    """
-    if isinstance(kernel, Sum | Product):
-        return has_slopes(kernel.k1) and has_slopes(kernel.k2)
-    if isinstance(kernel, Exponentiation):
-        return has_slopes(kernel.kernel)
-    if isinstance(kernel, Matern):
-        return kernel.nu in MATERNS
-    return isinstance(kernel, RBF | RationalQuadratic | DotProduct | ConstantKernel)
 
 
 def kernel_slopes(kernel: Any, Z: Array, R: Array) -> tuple[Array, list[Slope]]:
     """Values k(z, r), (n, R), and the terms of their slopes by z, for rows Z (n, d) and R (R, d).
+
+    A `NoGradientError` for other kernels than those below.
 
     Notes
     -----
@@ -319,6 +291,11 @@ def kernel_slopes(kernel: Any, Z: Array, R: Array) -> tuple[Array, list[Slope]]:
         return K, []
     if isinstance(kernel, DotProduct):
         return K, [Slope(np.ones_like(K), np.zeros_like(K), 1.0)]
+    differentiable = isinstance(kernel, RBF | RationalQuadratic)
+    if isinstance(kernel, Matern):
+        differentiable = kernel.nu in MATERNS
+    if not differentiable:
+        raise NoGradientError(f"the kernel must have slopes in closed form, got {kernel}")
     length = kernel.length_scale
     if isinstance(kernel, Matern):
         distance = np.sqrt(2.0 * kernel.nu) * cdist(Z / length, R / length)
@@ -336,13 +313,13 @@ def pull_slopes(slopes: list[Slope], weights: Array, Z: Array, R: Array) -> Arra
 
     Time n q R d.
     """
-    found = np.zeros((len(Z), weights.shape[-2], Z.shape[1]))
-    for towards, own, scale in slopes:
-        part = (weights * towards[:, None, :]) @ R  # (n, q, d)
-        part += (weights * own[:, None, :]).sum(axis=2)[:, :, None] * Z[:, None, :]
-        found += part * scale
-    return found
+    total = np.zeros((len(Z), weights.shape[-2], Z.shape[1]))
+    for along_r, along_z, scale in slopes:
+        part = (weights * along_r[:, None, :]) @ R  # (n, q, d)
+        part += (weights * along_z[:, None, :]).sum(axis=2)[:, :, None] * Z[:, None, :]
+        total += part * scale
+    return total
 
 
 def _times(slopes: list[Slope], K: Array) -> list[Slope]:
-    return [Slope(towards * K, own * K, scale) for towards, own, scale in slopes]
+    return [Slope(along_r * K, along_z * K, scale) for along_r, along_z, scale in slopes]

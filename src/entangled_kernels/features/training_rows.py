@@ -14,7 +14,7 @@ from ..doc_links import DocLinkMixin
 from ..linalg import Array
 from ..parameters import check_integer, check_numeric_columns, check_positive, check_weights
 
-__all__ = ["SupervisedFeatures", "distinct_rows", "some_rows", "standardise", "training_rows"]
+__all__ = ["SupervisedFeatures", "distinct_rows", "some_rows", "standardise"]
 
 # Rows with more columns than this are compared as bytes, which is faster.
 WIDE = 200
@@ -30,7 +30,11 @@ class SupervisedFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     def _training_rows(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
-        """Check the parameters that several maps have, and give the `training_rows`."""
+        """Rows (n, d), targets (n, p) and weights (n,) of the rows with a positive weight and a target.
+
+        The last array says which of the given rows they are. Parameters that several maps have are
+        checked, and the columns and their names become those of the map.
+        """
         for name, low in (
             ("n_components", 1),
             ("max_rows", 2),
@@ -43,7 +47,19 @@ class SupervisedFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         for name in ("reach", "spread"):
             if getattr(self, name, None) is not None:
                 check_positive(name, getattr(self, name), zero_allowed=True)
-        return training_rows(self, X, y, sample_weight)
+        check_numeric_columns(X)
+        rows: dict[str, Any] = {"dtype": np.float64}
+        targets = rows | {"ensure_2d": False, "ensure_all_finite": "allow-nan"}
+        X, y = validate_data(self, X, y, validate_separately=(rows, targets))
+        check_consistent_length(X, y)
+        Y, weight = y.reshape(len(y), -1), check_weights(sample_weight, len(y))  # (n, p)
+        weight = np.ones(len(Y)) if weight is None else weight
+        used = ~np.isnan(Y).all(axis=1) & (weight > 0.0)
+        if not used.any():
+            raise ValueError(
+                "y must have a target that is known in some row of positive sample_weight, got none"
+            )
+        return X[used], Y[used], weight[used], used
 
     def _fit_limits(self, X: Array) -> None:
         """Set the limits of the columns: their range, widened by the ``reach``."""
@@ -73,29 +89,6 @@ class SupervisedFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def training_rows(
-    feature_map: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
-    """Rows (n, d), targets (n, p) and weights (n,) of the rows with a positive weight and a target.
-
-    The last array says which of the given rows they are. The columns and their names become those
-    of the feature map.
-    """
-    check_numeric_columns(X)
-    rows: dict[str, Any] = {"dtype": np.float64}
-    targets = rows | {"ensure_2d": False, "ensure_all_finite": "allow-nan"}
-    X, y = validate_data(feature_map, X, y, validate_separately=(rows, targets))
-    check_consistent_length(X, y)
-    Y, weight = y.reshape(len(y), -1), check_weights(sample_weight, len(y))  # (n, p)
-    weight = np.ones(len(Y)) if weight is None else weight
-    used = ~np.isnan(Y).all(axis=1) & (weight > 0.0)
-    if not used.any():
-        raise ValueError(
-            "y must have a target that is known in some row of positive sample_weight, got none"
-        )
-    return X[used], Y[used], weight[used], used
 
 
 def standardise(values: Array, weight: Array) -> tuple[Array, Array, Array]:

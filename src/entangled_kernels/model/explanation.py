@@ -172,8 +172,9 @@ def explain_model(
         raise ValueError(
             "given needs errors of held-out rows, and none were kept; fit the model again"
         )
-    by_gradient = has_gradient(model.feature_map) if method == "auto" else method == "gradient"
-    if method == "gradient" and not has_gradient(model.feature_map):
+    n_features = model.linear.coef.shape[1]
+    by_gradient = method != "permutation" and has_gradient(model.feature_map, X, n_features)
+    if method == "gradient" and not by_gradient:
         raise ValueError("method='gradient' needs a feature map with gradients; use 'permutation'")
     unit = _column_deviations(X)
     if np.isinf(unit).any():
@@ -253,7 +254,7 @@ def gradient_effects(
     Parameters
     ----------
     feature_map : fitted transformer or None
-        One that `has_gradient`.
+        One that has a gradient.
     X : array or data frame of shape (n, d)
     coefs : ndarray of shape (c, p, m)
         Of c models with the same features.
