@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.gaussian_process.kernels import RBF, Matern
@@ -103,6 +104,16 @@ def test_columns_of_a_frame_are_found_by_name():
     feature_map.fit(frame)
     gradients = pull_back(feature_map, frame[:2], np.array([[1.0, 2.0]]))
     np.testing.assert_allclose(gradients[0, 0], [2.0, 0.0, 1.0 / X[:, 2].std()])
+
+
+def test_sparse_rows_have_the_gradients_of_dense_ones():
+    weights = np.ones((1, 5))
+    dense, sparse = (
+        Nystroem(n_components=5, random_state=0).fit(rows) for rows in (X, csr_array(X))
+    )
+    np.testing.assert_allclose(
+        pull_back(sparse, csr_array(X), weights), pull_back(dense, X, weights)
+    )
 
 
 def test_imputed_values_have_no_slope():

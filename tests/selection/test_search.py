@@ -46,7 +46,7 @@ def test_errors_are_those_of_refits_in_every_split(make_rows, scoring):
     splits = list(KFold(3).split(X))
     results = search_rows(
         X, Y, None, {0: StandardScaler()}, splits, settings(scoring=scoring)
-    ).cv_results
+    ).results.table
     unit = Y.var(axis=0) if scoring == "nmse" else 1.0
     for candidate, (shrinkage, alpha) in enumerate(
         zip(results["param_shrinkage"], results["param_alpha"], strict=True)
@@ -67,9 +67,11 @@ def test_one_candidate_is_kept_and_scored_by_other_splits(make_rows, rule):
     selected = search_rows(X, Y, None, {0: StandardScaler()}, splits, settings(selection=rule))
     model = selected.model
     np.testing.assert_array_equal(model.linear.coef, selected.best.model.linear.coef)
-    errors = np.stack([selected.cv_results[f"split{i}_test_score"] for i in range(4)])
-    assert selected.best_error == pytest.approx(errors.mean(axis=0)[selected.best_index])
-    assert selected.weights is None
+    errors = np.stack([selected.results.table[f"split{i}_test_score"] for i in range(4)])
+    assert selected.results.best_error == pytest.approx(
+        errors.mean(axis=0)[selected.results.best_index]
+    )
+    assert selected.results.weights is None
     if rule == "best":
         for split, (train, test) in enumerate(splits):
             best = np.delete(errors, split, axis=0).mean(axis=0).argmin()
@@ -91,8 +93,8 @@ def test_results_do_not_depend_on_the_scale_of_weights(make_rows, rng):
     )
     for other in others:
         np.testing.assert_allclose(predict(other, X), predict(first, X), rtol=1e-6)
-        np.testing.assert_allclose(other.weights, first.weights, atol=1e-6)
-        assert other.score.score == pytest.approx(first.score.score)
+        np.testing.assert_allclose(other.results.weights, first.results.weights, atol=1e-6)
+        assert other.results.score.score == pytest.approx(first.results.score.score)
 
 
 def test_whole_weights_are_numbers_of_equal_rows():
@@ -117,11 +119,11 @@ def test_moments_of_parts_give_what_the_rows_give(make_rows, rng, centred):
     rows = search_rows(X, Y, weight, {0: None}, splits, options)
     expected = pytest.approx(rows.model.linear.coef, rel=1e-6, abs=1e-9)
     assert streamed.model.linear.coef == expected
-    assert streamed.score.score == pytest.approx(rows.score.score, rel=1e-6)
-    assert streamed.kernel_ridge_score.score == pytest.approx(
-        rows.kernel_ridge_score.score, rel=1e-6
+    assert streamed.results.score.score == pytest.approx(rows.results.score.score, rel=1e-6)
+    assert streamed.results.kernel_ridge_score.score == pytest.approx(
+        rows.results.kernel_ridge_score.score, rel=1e-6
     )
-    assert search_moments(parts, sample, None, options, ordered=True).n_splits == 3
+    assert search_moments(parts, sample, None, options, ordered=True).results.n_splits == 3
     blocks = search_rows(X, Y, weight, {0: None}, splits, options, most_numbers=40)
     assert blocks.model.linear.coef == expected
 
@@ -129,11 +131,11 @@ def test_moments_of_parts_give_what_the_rows_give(make_rows, rng, centred):
 def test_wide_targets_weigh_candidates_together(make_rows):
     X, Y = make_rows(20, 3, 50)
     selected = search_rows(X, Y, None, MAPS, list(KFold(4).split(X)), settings())
-    assert selected.weights.shape == (20,)
-    assert selected.target_scores is None
+    assert selected.results.weights.shape == (20,)
+    assert selected.results.target_scores is None
     assert selected.model.residuals.values.shape == (20, 50)
     squares = np.mean(selected.model.residuals.values**2, axis=0)
-    assert selected.score.score == pytest.approx(np.mean(squares / Y.var(axis=0)))
+    assert selected.results.score.score == pytest.approx(np.mean(squares / Y.var(axis=0)))
 
 
 def test_jobs_repeats_reports_and_units(make_rows):
@@ -152,8 +154,8 @@ def test_jobs_repeats_reports_and_units(make_rows):
     log = fit_target_scale("log", np.exp(Y), None, ["a", "b"])
     row, residuals = one.model.residuals.row, one.model.residuals.values
     squares = (np.exp(Y)[row] - np.exp(Y[row] - residuals)) ** 2
-    selected = search_rows(X, Y, None, MAPS, splits, settings(), scale=log).score
-    assert selected.score == pytest.approx(np.mean(squares.mean(axis=0) / np.exp(Y).var(axis=0)))
+    score = search_rows(X, Y, None, MAPS, splits, settings(), scale=log).results.score
+    assert score.score == pytest.approx(np.mean(squares.mean(axis=0) / np.exp(Y).var(axis=0)))
 
 
 def test_a_constant_target_is_left_alone(make_rows):
@@ -165,5 +167,5 @@ def test_a_constant_target_is_left_alone(make_rows):
         for targets in (wider, Y)
     )
     np.testing.assert_allclose(predict(selected, X)[:, 2], 0.1)
-    assert selected.score.score == pytest.approx(without.score.score, rel=1e-6)
-    assert np.isnan(selected.target_scores[:, 2]).all()
+    assert selected.results.score.score == pytest.approx(without.results.score.score, rel=1e-6)
+    assert np.isnan(selected.results.target_scores[:, 2]).all()

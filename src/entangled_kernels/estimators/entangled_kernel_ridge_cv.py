@@ -38,6 +38,7 @@ from ..selection import (
     SCORINGS,
     SELECTIONS,
     Candidate,
+    SearchResults,
     SearchSettings,
     Selected,
     grid_settings,
@@ -216,7 +217,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     # scikit-learn reads it from the class.
     __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012
 
-    _search: Selected | None = None
+    _search: SearchResults | None = None
     _candidates: tuple[EntangledKernelRidge | None, EntangledKernelRidge | None] = (None, None)
 
     def fit(
@@ -369,7 +370,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     best_score_: float = fitted_attribute("best_score_", "_search.best_error")
     best_index_: int = fitted_attribute("best_index_", "_search.best_index")
-    cv_results_: dict[str, NDArray[Any]] = fitted_attribute("cv_results_", "_search.cv_results")
+    cv_results_: dict[str, NDArray[Any]] = fitted_attribute("cv_results_", "_search.table")
     cv_target_scores_: Array = fitted_attribute("cv_target_scores_", "_search.target_scores")
     average_weights_: Array = fitted_attribute("average_weights_", "_search.weights")
     cv_score_: float = fitted_attribute("cv_score_", "_search.score.score")
@@ -415,7 +416,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         best = entangled = self._candidate_estimator(selected.best)
         if selected.entangled is not selected.best:
             entangled = self._candidate_estimator(selected.entangled)
-        self._candidates, self._search = (best, entangled), selected
+        self._candidates, self._search = (best, entangled), selected.results
         return selected.model
 
     def _candidate_estimator(self, candidate: Candidate | None) -> EntangledKernelRidge | None:

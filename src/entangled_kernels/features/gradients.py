@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import UserList
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -39,7 +39,7 @@ from ..linalg import Array
 from .kernel_maps import KernelFeatures
 from .operator_fourier import OperatorFourierFeatures
 
-__all__ = ["NoGradientError", "Slope", "has_gradient", "kernel_slopes", "pull_back", "pull_slopes"]
+__all__ = ["NoGradientError", "has_gradient", "kernel_gradients", "pull_back"]
 
 # Smoothness of Matern kernels that are differentiable everywhere, in closed form.
 MATERNS = (1.5, 2.5)
@@ -160,8 +160,7 @@ def _pull_kernel(feature_map: Any, X: Array, weights: Array) -> Array:
     slope = feature_map._column_slopes(X)[:, None, :]
     Z = (feature_map._columns(X) - feature_map.mean_) / feature_map.scale_
     R = feature_map.components_
-    _, slopes = kernel_slopes(feature_map.kernel_, Z, R)
-    pulled = pull_slopes(slopes, weights @ feature_map._whitener, Z, R)
+    pulled = kernel_gradients(feature_map.kernel_, Z, R, weights @ feature_map._whitener)
     return np.asarray(pulled / feature_map.scale_ * slope)
 
 
@@ -175,8 +174,7 @@ def _pull_nystroem(feature_map: Nystroem, X: Array, weights: Array) -> Array:
         raise NoGradientError(
             f"Nystroem must be of the kernel 'rbf' or 'linear', got {feature_map}"
         )
-    _, slopes = kernel_slopes(kernel, X, R)
-    return pull_slopes(slopes, weights @ feature_map.normalization_, X, R)
+    return kernel_gradients(kernel, X, R, weights @ feature_map.normalization_)
 
 
 def _pull_fourier(feature_map: RBFSampler, X: Array, weights: Array) -> Array:
@@ -252,21 +250,20 @@ def _is_identity(feature_map: Any) -> bool:
     return feature_map is None or (isinstance(feature_map, str) and feature_map == "passthrough")
 
 
-class Slope(NamedTuple):
-    """A term of the slope of k(z, r) by z: scale * (along_r r + along_z z).
+def kernel_gradients(
+    kernel: Any, Z: Array, R: Array, weights: Array, factor: Array | float = 1.0
+) -> Array:
+    """Gradients (n, q, d) by z of sum_r weights[..., r] factor k(z, r).
 
-    Two matrices (n, R), and a number or (d,) that multiplies the columns.
-    """
-
-    along_r: Array
-    along_z: Array
-    scale: Any
-
-
-def kernel_slopes(kernel: Any, Z: Array, R: Array) -> tuple[Array, list[Slope]]:
-    """Values k(z, r), (n, R), and the terms of their slopes by z, for rows Z (n, d) and R (R, d).
-
-    A `NoGradientError` for other kernels than those below.
+    Parameters
+    ----------
+    kernel : scikit-learn Gaussian-process kernel
+        A `NoGradientError` for other kernels than those below.
+    Z : ndarray of shape (n, d)
+    R : ndarray of shape (R, d)
+    weights : ndarray of shape (q, R) or (n, q, R)
+    factor : ndarray of shape (n, R), or number
+        Regarded as constant.
 
     Notes
     -----
@@ -275,51 +272,34 @@ def kernel_slopes(kernel: Any, Z: Array, R: Array) -> tuple[Array, list[Slope]]:
     D), and 5/3 (1 + sqrt(5) D) e (r - z)/l^2 with e = exp(-sqrt(5) D); the rational quadratic (1 +
     s)^-a, s = D^2/2a, has (1 + s)^(-a - 1) (r - z)/l^2. That of the inner product is r. Sums and
     products follow their rules.
+
+    Time n q R d for every part of a kernel.
     """
     if isinstance(kernel, Sum | Product):
-        (K1, slopes1), (K2, slopes2) = (
-            kernel_slopes(part, Z, R) for part in (kernel.k1, kernel.k2)
+        factors = factor, factor
+        if isinstance(kernel, Product):
+            factors = factor * kernel.k2(Z, R), factor * kernel.k1(Z, R)
+        return kernel_gradients(kernel.k1, Z, R, weights, factors[0]) + kernel_gradients(
+            kernel.k2, Z, R, weights, factors[1]
         )
-        if isinstance(kernel, Sum):
-            return K1 + K2, slopes1 + slopes2
-        return K1 * K2, _times(slopes1, K2) + _times(slopes2, K1)
     if isinstance(kernel, Exponentiation):
-        K, slopes = kernel_slopes(kernel.kernel, Z, R)
-        return K**kernel.exponent, _times(slopes, kernel.exponent * K ** (kernel.exponent - 1.0))
-    K = np.asarray(kernel(Z, R))
+        power = kernel.exponent * kernel.kernel(Z, R) ** (kernel.exponent - 1.0)
+        return kernel_gradients(kernel.kernel, Z, R, weights, factor * power)
     if isinstance(kernel, ConstantKernel):
-        return K, []
+        return np.zeros((len(Z), weights.shape[-2], Z.shape[1]))
     if isinstance(kernel, DotProduct):
-        return K, [Slope(np.ones_like(K), np.zeros_like(K), 1.0)]
-    differentiable = isinstance(kernel, RBF | RationalQuadratic)
-    if isinstance(kernel, Matern):
-        differentiable = kernel.nu in MATERNS
-    if not differentiable:
-        raise NoGradientError(f"the kernel must have slopes in closed form, got {kernel}")
-    length = kernel.length_scale
-    if isinstance(kernel, Matern):
+        return np.asarray((weights * np.broadcast_to(factor, (len(Z), len(R)))[:, None, :]) @ R)
+    if isinstance(kernel, Matern) and kernel.nu in MATERNS:
+        length = kernel.length_scale
         distance = np.sqrt(2.0 * kernel.nu) * cdist(Z / length, R / length)
-        factor = np.exp(-distance)
-        factor *= 3.0 if kernel.nu == MATERNS[0] else 5.0 / 3.0 * (1.0 + distance)
+        slope = np.exp(-distance)
+        slope *= 3.0 if kernel.nu == MATERNS[0] else 5.0 / 3.0 * (1.0 + distance)
     elif isinstance(kernel, RationalQuadratic):
-        factor = K ** (1.0 + 1.0 / kernel.alpha)
+        slope = kernel(Z, R) ** (1.0 + 1.0 / kernel.alpha)
+    elif type(kernel) is RBF:
+        slope = kernel(Z, R)
     else:
-        factor = K
-    return K, [Slope(factor, -factor, 1.0 / np.square(length))]
-
-
-def pull_slopes(slopes: list[Slope], weights: Array, Z: Array, R: Array) -> Array:
-    """Slopes (n, q, d) of sum_r weights[..., r] k(z, r) by z, for weights (q, R) or (n, q, R).
-
-    Time n q R d.
-    """
-    total = np.zeros((len(Z), weights.shape[-2], Z.shape[1]))
-    for along_r, along_z, scale in slopes:
-        part = (weights * along_r[:, None, :]) @ R  # (n, q, d)
-        part += (weights * along_z[:, None, :]).sum(axis=2)[:, :, None] * Z[:, None, :]
-        total += part * scale
-    return total
-
-
-def _times(slopes: list[Slope], K: Array) -> list[Slope]:
-    return [Slope(along_r * K, along_z * K, scale) for along_r, along_z, scale in slopes]
+        raise NoGradientError(f"the kernel must have slopes in closed form, got {kernel}")
+    towards = weights * (slope * factor)[:, None, :]  # (n, q, R)
+    gradients = towards @ R - towards.sum(axis=2)[:, :, None] * Z[:, None, :]
+    return np.asarray(gradients * (1.0 / np.square(kernel.length_scale)))

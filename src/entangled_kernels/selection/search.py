@@ -53,6 +53,7 @@ __all__ = [
     "SCORINGS",
     "SELECTIONS",
     "Candidate",
+    "SearchResults",
     "SearchSettings",
     "Selected",
     "scale_weights",
@@ -124,23 +125,17 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Selected:
-    """Result of a search.
+class SearchResults:
+    """Errors and weights of the candidates of a search.
 
     Attributes
     ----------
-    model : FittedModel
-        The model that is kept; with several feature maps on their `FeatureUnion`.
-    best : Candidate
-        The candidate with the least error.
+    table : dict of ndarray
+        Parameters and errors of all candidates, column by column.
     best_index : int
-        Its row in ``cv_results``.
+        Row of the best candidate in the table.
     best_error : float
         Its cross-validated error.
-    entangled : Candidate or None
-        The best candidate whose kernel relates the targets to each other.
-    cv_results : dict of ndarray
-        Parameters and errors of all candidates, column by column.
     target_scores : ndarray of shape (candidates, p) or None
         NaN for a constant target; None where targets share the weights of candidates.
     weights : ndarray of shape (candidates,) or (candidates, p), or None
@@ -150,33 +145,34 @@ class Selected:
     n_splits : int
     """
 
-    model: FittedModel
-    best: Candidate
+    table: dict[str, NDArray[Any]]
     best_index: int
     best_error: float
-    entangled: Candidate | None
-    cv_results: dict[str, NDArray[Any]]
     target_scores: Array | None
     weights: Array | None
     score: HeldOutScore | None
     kernel_ridge_score: HeldOutScore | None
     n_splits: int
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A column of words is stored as the distinct words and their numbers.
-        columns: dict[str, Any] = dict(self.cv_results)
-        for name, column in self.cv_results.items():
-            if column.dtype.kind == "U":
-                distinct, code = np.unique(column, return_inverse=True)
-                columns[name] = distinct, code.reshape(-1).astype(np.uint16)
-        return vars(self) | {"cv_results": columns}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        columns = dict(state["cv_results"])
-        for name, column in columns.items():
-            if isinstance(column, tuple):
-                columns[name] = column[0][column[1]]
-        vars(self).update(state | {"cv_results": columns})
+class Selected(NamedTuple):
+    """Models that a search has fitted on all rows, and its results.
+
+    Attributes
+    ----------
+    model : FittedModel
+        The model that is kept; with several feature maps on their `FeatureUnion`.
+    best : Candidate
+        The candidate with the least error.
+    entangled : Candidate or None
+        The best candidate whose kernel relates the targets to each other.
+    results : SearchResults
+    """
+
+    model: FittedModel
+    best: Candidate
+    entangled: Candidate | None
+    results: SearchResults
 
 
 def search_rows(
@@ -783,19 +779,17 @@ def _conclude(
         parts=_noise_parts(kept, kernels),
     )
     rows_before = sum(len(kernels) * len(trial.alphas) for trial in trials[:number])
-    return Selected(
-        model=model,
-        best=best,
+    results = SearchResults(
+        table=_candidate_table(trials, kernels),
         best_index=rows_before + kernel * len(trials[number].alphas) + column,
         best_error=error,
-        entangled=entangled,
-        cv_results=_results(trials, kernels),
         target_scores=_target_scores(trials, targets) if targets.by_target else None,
         weights=_flat_weights(weights, targets) if averaging else None,
         score=compared.score(held_out, scale),
         kernel_ridge_score=compared.score(by_ridge, scale),
         n_splits=len(trials[0].folds),
     )
+    return Selected(model, best, entangled, results)
 
 
 def _is_entangled(settings: FitSettings) -> bool:
@@ -856,7 +850,9 @@ def _noise_parts(
     return tuple([part._replace(share=part.share / total) for part in parts])
 
 
-def _results(trials: Sequence[Trial], kernels: Sequence[FitSettings]) -> dict[str, NDArray[Any]]:
+def _candidate_table(
+    trials: Sequence[Trial], kernels: Sequence[FitSettings]
+) -> dict[str, NDArray[Any]]:
     """Parameters and errors of all candidates, column by column."""
     columns: dict[str, list[NDArray[Any]]] = {}
     steps: list[Any] = []

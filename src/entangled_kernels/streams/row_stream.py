@@ -249,9 +249,8 @@ class RowStream:
                     self._leave_out(refused, error, newest)
                 raise
             self.ready, self.feature_map, self.scale = True, added.feature_map, added.scale
-            self.parts, self.waiting, self.probe = added.parts, [], added.probe
-            self.sample, self.inputs, self.n_rows = added.sample, added.inputs, added.n_rows
-            self.fading = fading
+            self.waiting, self.n_rows, self.fading = [], 0, fading
+            self.merge(added)
 
     def blocks(self, rows: Rows) -> Iterator[tuple[Any, Rows]]:
         """Features and rows with learned targets, in blocks that fit scikit-learn's ``working_memory``."""
