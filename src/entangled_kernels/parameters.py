@@ -21,9 +21,9 @@ from sklearn.utils.validation import validate_data
 
 __all__ = [
     "as_table",
+    "check_alphas",
     "check_choice",
     "check_feature_map",
-    "check_finite_total",
     "check_flag",
     "check_fraction",
     "check_grid",
@@ -134,12 +134,27 @@ def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None
 
 def check_penalty(name: str, value: Any, *, zero_allowed: bool = False) -> None:
     """Raise unless value is positive, or zero where that is allowed, and its square is a number too."""
-    need = "a number of at least 0" if zero_allowed else "a positive number"
-    number = check_real(name, value, need, 0.0, without=() if zero_allowed else (0.0,))
+    check_positive(name, value, zero_allowed=zero_allowed)
+    number = float(value)
     if number > LARGEST or 0.0 < number < SMALLEST:
         raise ValueError(
             f"{name} must be a number between {SMALLEST:g} and {LARGEST:g}, got {value!r}"
         )
+
+
+def check_alphas(alphas: ArrayLike) -> NDArray[np.float64]:
+    """Ridge penalties to try (a,), at least one, positive and finite."""
+    need = "alphas must be a list of one or more positive numbers"
+    try:
+        values = np.array(alphas, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{need}, got {alphas!r:.80}") from error
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"{need}, got {alphas!r:.80}")
+    bad = values[~(np.isfinite(values) & (values > 0.0))]
+    if bad.size:
+        raise ValueError(f"{need}, got {bad[0]:g} among them")
+    return values
 
 
 def check_integer(name: str, value: Any, low: int) -> None:
@@ -157,44 +172,44 @@ def check_range(name: str, values: Any, smallest: float = SMALLEST) -> None:
         )
 
 
-def check_finite_total(name: str, weights: NDArray[np.float64]) -> None:
-    """Raise unless the squares of weights have a finite sum, also times those of the largest numbers."""
+def check_weights(
+    weights: ArrayLike | None,
+    n: int,
+    n_targets: int | None = None,
+    *,
+    all_zero: bool = False,
+    name: str = "sample_weight",
+) -> NDArray[np.float64] | None:
+    """Weights of n rows (n,), or of each target of each row (n, n_targets) where that is allowed.
+
+    They are finite, not negative, and not ``all_zero`` unless that is allowed. A number stands for
+    n of it.
+    """
+    if weights is None:
+        return None
+    need = f"{name} must be a number or of shape ({n},)"
+    need += "" if n_targets is None else f" or ({n}, {n_targets})"
+    try:
+        weight = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{need}, got {weights!r:.80}") from None
+    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
+    if weight.shape not in ((n,), (n, n_targets)):
+        raise ValueError(f"{need}, got shape {weight.shape}")
+    if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0.0:
+        raise ValueError(
+            f"{name} must be finite and not negative; a target of weight zero is missing"
+        )
     with np.errstate(over="ignore"):
-        total = np.square(weights).sum()
+        total = np.square(weight).sum()
+    # Also times squares of the largest numbers, the sum has to be finite.
     if not total <= LARGEST**2:
         raise ValueError(
-            f"{name} must be so small that the squares have a finite sum, got {weights.max():g} as the "
-            "largest; divide all weights by it"
+            f"{name} must be so small that the squares have a finite sum, got {weight.max():g} as "
+            f"the largest; divide all weights by it"
         )
-
-
-def check_weights(
-    sample_weight: ArrayLike | None, n: int, *, all_zero: bool = False
-) -> NDArray[np.float64] | None:
-    """Weights of n rows, finite, not negative, and not ``all_zero`` unless that is allowed.
-
-    A number stands for n of it.
-    """
-    if sample_weight is None:
-        return None
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"sample_weight must be a number or {n} numbers, got {sample_weight!r:.80}"
-        ) from None
-    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight must be a number or of shape ({n},), got shape {weight.shape}"
-        )
-    if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0.0:
-        raise ValueError("sample_weight must be finite and not negative")
-    check_finite_total("sample_weight", weight)
     if not (all_zero or weight.any()):
-        raise ValueError(
-            "sample_weight must be positive for at least one row, got zero weights only"
-        )
+        raise ValueError(f"{name} must be positive for at least one row, got zero weights only")
     return weight
 
 

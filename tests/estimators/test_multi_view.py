@@ -1,26 +1,10 @@
-import pickle
-
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import MultiViewKernelClassifier, MultiViewKernelRidge, OutputKernelRidge
 
 VIEWS = {"first": [0, 1], "second": [2], "third": [3, 4, 5]}
-
-
-@parametrize_with_checks(
-    [
-        MultiViewKernelRidge(),
-        MultiViewKernelRidge(sparse=True),
-        MultiViewKernelClassifier(),
-    ]
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture
@@ -141,28 +125,6 @@ def test_classes_and_decisions(rows):
     np.testing.assert_array_equal(two.predict(X), two.decision_function(X) > 0)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_weights_frames_and_pickles(rows, rng, sparse):
-    X, Y = rows
-    X = X.copy()
-    X[:5, :2] = np.nan
-    copies = rng.integers(1, 4, size=50)
-    model = MultiViewKernelRidge(VIEWS, sparse=sparse, solver_params={"tol": 0.0001})
-    weighted = clone(model).fit(X, Y, copies).predict(X)
-    repeated = (
-        clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)).predict(X)
-    )
-    np.testing.assert_allclose(weighted, repeated, atol=1e-3)
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    views = {"first": ["a", "b"], "second": "c", "third": ["d", "e", "f"]}
-    named = MultiViewKernelRidge(views, sparse=sparse).set_output(predict="pandas")
-    named.fit(frame, pd.DataFrame(Y, columns=list("uvw")))
-    assert list(named.predict(frame).columns) == list("uvw")
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(named)).predict(frame), named.predict(frame)
-    )
-
-
 def test_errors(rows):
     X, Y = rows
     X = X.copy()
@@ -185,11 +147,3 @@ def test_errors(rows):
         ValueError, match="at least two classes in rows of positive weight, got one class"
     ):
         MultiViewKernelClassifier(VIEWS).fit(X, np.ones(50, dtype=int))
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_targets_that_are_zero_at_a_tiny_alpha(sparse, rng):
-    X = rng.normal(size=(20, 3))
-    model = MultiViewKernelRidge(alpha=1e-300, sparse=sparse).fit(X, np.zeros((20, 2)))
-    assert not model.predict(X).any()
-    assert model.duality_gap_ == 0.0

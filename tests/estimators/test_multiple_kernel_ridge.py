@@ -1,37 +1,16 @@
-import pickle
-
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import MultipleKernelRidge, OutputKernelRidge
 
 from reference import multiple_kernels as reference
 
 GROUPS = {"first": [0, 1], "second": [2], "third": [3, 4, 5]}
-
-
-@parametrize_with_checks(
-    [
-        MultipleKernelRidge(),
-        MultipleKernelRidge(
-            [("all", "linear", slice(None)), "rbf"], norm=2.0, output_kernel="diagonal"
-        ),
-        MultipleKernelRidge(output_kernel="shared"),
-        MultipleKernelRidge(output_kernel="own", solver_params={"tol": 0.01, "max_iter": 20000}),
-    ]
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture
@@ -151,16 +130,6 @@ def test_explained_variance_of_measured_cells(rows, rng):
         )
 
 
-@pytest.mark.parametrize("kind", ["identity", "own"])
-def test_weights_count_copies(rows, rng, kind):
-    X, Y = rows
-    copies = rng.integers(0, 4, size=40)
-    model = MultipleKernelRidge(GROUPS, output_kernel=kind, solver_params={"tol": 0.0001})
-    weighted = clone(model).fit(X, Y, copies)
-    repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0))
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-3)
-
-
 def test_units_of_columns_do_not_matter(rows):
     X, Y = rows
     plain = MultipleKernelRidge(GROUPS).fit(X, Y)
@@ -168,61 +137,6 @@ def test_units_of_columns_do_not_matter(rows):
     np.testing.assert_allclose(scaled.kernel_weights_, plain.kernel_weights_, atol=1e-3)
 
 
-def test_frames_pickles_and_searches(rows):
-    X, Y = rows
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    groups = {"first": ["a", "b"], "second": "c", "third": slice(3, 6)}
-    model = (
-        MultipleKernelRidge(groups)
-        .set_output(predict="pandas")
-        .fit(frame, pd.DataFrame(Y, columns=list("uvw")))
-    )
-    assert list(model.predict(frame).columns) == ["u", "v", "w"]
-    plain = MultipleKernelRidge(GROUPS).fit(X, Y)
-    np.testing.assert_allclose(model.predict(frame).to_numpy(), plain.predict(X))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(plain)).predict(X), plain.predict(X))
-    search = GridSearchCV(plain, {"alpha": [0.1, 1.0], "norm": [1.0, 2.0]}, cv=3).fit(X, Y)
-    assert search.best_params_["norm"] in (1.0, 2.0)
-    flat = MultipleKernelRidge(GROUPS).fit(X, Y[:, 0])
-    assert flat.predict(X).shape == flat.dual_coef_.shape == (40,)
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"alpha": 0}, ValueError, "alpha must be a positive number"),
-        ({"norm": 0.5}, ValueError, "norm must be a number of at least 1, got 0.5"),
-        (
-            {"output_kernel": "full"},
-            ValueError,
-            "output_kernel must be one of 'identity'.*, got 'full'",
-        ),
-        ({"output_kernel": np.eye(2)}, ValueError, r"output_kernel must be of shape \(3, 3\)"),
-        ({"output_kernel": -np.eye(3)}, ValueError, "output_kernel must be positive semi-definite"),
-        ({"output_kernel": [np.eye(3)]}, ValueError, "one matrix for each of 3 kernels, got 1"),
-        (
-            {"output_kernel": [np.eye(3), np.eye(3), np.tri(3)]},
-            ValueError,
-            r"output_kernel\[2\] must be finite",
-        ),
-        ({"normalize": 1}, TypeError, "normalize must be True or False"),
-        ({"kernels": {"a": [9]}}, ValueError, "group 'a' must name columns"),
-    ],
-)
-def test_bad_parameters(rows, settings, error, message):
-    with pytest.raises(error, match=message):
-        MultipleKernelRidge(**{"kernels": GROUPS, **settings}).fit(*rows)
-
-
 def test_kernels_that_are_not_psd(rows):
     with pytest.raises(ValueError, match="kernel must be positive semi-definite"):
         MultipleKernelRidge([lambda x, z: -float(x @ z)], normalize=False).fit(*rows)
-
-
-def test_it_warns_when_steps_run_out(rows):
-    with pytest.warns(
-        ConvergenceWarning, match=r"not converged to tol=1e-08 after .*raise max_iter or tol"
-    ):
-        MultipleKernelRidge(
-            GROUPS, alpha=0.001, output_kernel="own", solver_params={"max_iter": 3, "tol": 1e-08}
-        ).fit(*rows)

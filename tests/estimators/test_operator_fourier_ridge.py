@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import (
     OperatorFourierFeatures,
@@ -16,18 +15,6 @@ from entangled_kernels import (
 )
 from entangled_kernels.kernels import DivergenceFreeKernel
 from entangled_kernels.streams import BatchError
-
-
-@parametrize_with_checks(
-    [
-        OperatorFourierRidge(),
-        OperatorFourierRidge(
-            OperatorFourierFeatures(gamma=0.1, random_state=1), fit_intercept=False
-        ),
-    ]
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def whirl(X):
@@ -169,24 +156,3 @@ def test_batches_that_are_refused(rng):
         OperatorFourierRidge(OperatorFourierFeatures("curl_free")).fit(lazy, targets[:, :1])
     with pytest.raises(ValueError, match="X must hold at least one row, got none"):
         OperatorFourierRidge().fit(lazy[:0], targets[:0])
-
-
-def test_frames_and_errors(rng):
-    X, Y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
-    frame = (
-        OperatorFourierRidge()
-        .set_output(predict="pandas")
-        .fit(X, pd.DataFrame(Y, columns=["u", "v"]))
-    )
-    assert list(frame.predict(X).columns) == ["u", "v"]
-    assert OperatorFourierRidge().fit(X, Y[:, 0]).predict(X).shape == (20,)
-    with pytest.raises(
-        ValueError, match="y must have 2 columns for features of kernel='curl_free'"
-    ):
-        OperatorFourierRidge(OperatorFourierFeatures("curl_free")).fit(X, Y[:, 0])
-    with pytest.raises(TypeError, match="features must be None or OperatorFourierFeatures"):
-        OperatorFourierRidge("curl_free").fit(X, Y)
-    with pytest.raises(ValueError, match="y must have 2 columns as before, got 1"):
-        OperatorFourierRidge().fit(X, Y).partial_fit(X, Y[:, :1])
-    with pytest.raises(ValueError, match="alpha must be a positive number"):
-        OperatorFourierRidge(alpha=0).fit(X, Y)

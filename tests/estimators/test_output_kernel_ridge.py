@@ -1,12 +1,9 @@
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
@@ -16,7 +13,6 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import OperatorValuedKernelRidge, OutputKernelRidge
 from entangled_kernels.convex import PENALTIES, graph_output_kernel
@@ -24,17 +20,6 @@ from entangled_kernels.kernels import SeparableKernel
 
 from reference import convex
 from reference import output_kernel as reference
-
-
-@parametrize_with_checks(
-    [
-        OutputKernelRidge(),
-        OutputKernelRidge("rbf", rank=1, fit_intercept=False),
-        OutputKernelRidge(penalty="cluster"),
-    ]
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture
@@ -133,23 +118,6 @@ class TestOutputKernelRidge:
         dense, sparse = OutputKernelRidge().fit(X, Y), OutputKernelRidge().fit(csr_matrix(X), Y)
         np.testing.assert_allclose(sparse.predict(csr_matrix(X)), dense.predict(X), rtol=1e-9)
 
-    @pytest.mark.parametrize("rank", [None, 3])
-    @pytest.mark.parametrize("fit_intercept", [True, False])
-    def test_weights_count_copies(self, rows, rng, rank, fit_intercept):
-        X, Y = rows
-        copies = rng.integers(0, 4, size=24)
-        model = OutputKernelRidge(
-            "rbf",
-            rank=rank,
-            fit_intercept=fit_intercept,
-            solver_params={"tol": 1e-07, "max_iter": 5000},
-        )
-        weighted = clone(model).fit(X, Y, sample_weight=copies)
-        repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0))
-        np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-5, atol=1e-5)
-        one = clone(model).fit(X, Y, sample_weight=1.0)
-        np.testing.assert_array_equal(one.predict(X), clone(model).fit(X, Y).predict(X))
-
     def test_constant_targets(self, rows):
         X, Y = rows
         model = OutputKernelRidge().fit(X, np.full_like(Y, 0.1))
@@ -219,175 +187,6 @@ class TestOutputKernelRidge:
         identity = OutputKernelRidge("rbf", output_kernel=np.eye(3), alpha=0.3, fit_intercept=False)
         peer = KernelRidge(kernel="rbf", alpha=0.3).fit(X, Y)
         np.testing.assert_allclose(identity.fit(X, Y).predict(X), peer.predict(X))
-
-    def test_it_warns_when_steps_run_out(self, rows):
-        with pytest.warns(
-            ConvergenceWarning, match=r"tol=1e-09 after max_iter=1 steps; raise max_iter or tol"
-        ):
-            OutputKernelRidge(
-                "rbf", alpha=0.1, rank=2, solver_params={"max_iter": 1, "tol": 1e-09}
-            ).fit(*rows)
-        with pytest.warns(ConvergenceWarning, match=r"no step lowers the objective any further"):
-            OutputKernelRidge("rbf", alpha=0.1, solver_params={"tol": 0}).fit(*rows)
-
-    @pytest.mark.parametrize(
-        ("settings", "error", "message"),
-        [
-            ({"kernel": "rbff"}, ValueError, "kernel must be one of .*'rbf'.*, got 'rbff'"),
-            ({"kernel": None}, ValueError, "kernel must be one of .* got None"),
-            ({"alpha": 0}, ValueError, "alpha must be a positive number, got 0"),
-            (
-                {"alpha": [1, 2]},
-                TypeError,
-                r"alpha must be a positive number, got \[1, 2\] of type list",
-            ),
-            ({"rank": 0}, ValueError, "rank must be a whole number of at least 1, got 0"),
-            ({"rank": 0.5}, TypeError, "rank must be a whole number"),
-            (
-                {"rank": 4},
-                ValueError,
-                "rank must be at most the number of targets, 3, got 4; use rank=None",
-            ),
-            (
-                {"solver_params": {"max_iter": 0}},
-                ValueError,
-                "max_iter.* must be a whole number of at least 1",
-            ),
-            ({"solver_params": {"tol": -1}}, ValueError, "tol.* must be a number of at least 0"),
-            (
-                {"penalty": "nuclear"},
-                ValueError,
-                "penalty must be one of .*'trace'.*, got 'nuclear'",
-            ),
-            ({"penalty": ["trace"]}, ValueError, r"penalty must be one of .*, got \['trace'\]"),
-            (
-                {"penalty": "cluster", "rank": 2},
-                ValueError,
-                "rank must be None with penalty='cluster'",
-            ),
-            (
-                {"rank": 2, "constraint": True},
-                ValueError,
-                "a rank goes with the trace, without a constraint",
-            ),
-            ({"constraint": 1}, TypeError, "constraint must be True or False, got 1"),
-            (
-                {"penalty": "schatten", "penalty_params": {"exponent": 0.5}},
-                ValueError,
-                "exponent must be a number of at least 1",
-            ),
-            (
-                {"penalty": "entrywise", "penalty_params": {"exponent": 1.5}},
-                ValueError,
-                r"exponent must be 2k / \(2k - 1\) .* 1.5",
-            ),
-            (
-                {"penalty": "entrywise", "penalty_params": {"exponent": 1}},
-                ValueError,
-                r"exponent must be 2k / \(2k - 1\)",
-            ),
-            (
-                {"penalty_params": {"l1_ratio": 1.0}},
-                ValueError,
-                "l1_ratio must be a number of at least 0 and below 1, got 1.0",
-            ),
-            (
-                {"penalty_params": {"level_bounds": (2, 3)}},
-                ValueError,
-                r"level_bounds must be two numbers.* got \(2, 3\)",
-            ),
-            (
-                {"solver_params": {"steps": 3}},
-                ValueError,
-                r"solver_params must have keys .*, got 'steps'",
-            ),
-            ({"solver_params": [3]}, TypeError, "solver_params must be None or a dictionary"),
-            ({"kernel_params": {"scale": 1}}, ValueError, "kernel_params must have keys of"),
-            (
-                {"penalty_params": {"level_bounds": 1.0}},
-                ValueError,
-                "level_bounds must be two numbers",
-            ),
-            (
-                {"output_kernel": "identity"},
-                TypeError,
-                "output_kernel must be None or a matrix over the targets",
-            ),
-            ({"output_kernel": np.eye(2)}, ValueError, r"output_kernel must be of shape \(3, 3\)"),
-            (
-                {"output_kernel": np.tri(3)},
-                ValueError,
-                "output_kernel must be finite and symmetric",
-            ),
-            (
-                {"output_kernel": -np.eye(3)},
-                ValueError,
-                "output_kernel must be positive semi-definite, got an",
-            ),
-            (
-                {"kernel": "precomputed"},
-                ValueError,
-                r"X must be a square matrix .* got shape \(24, 4\)",
-            ),
-            (
-                {"kernel": lambda x, z: -np.dot(x, z)},
-                ValueError,
-                "kernel must be positive semi-definite",
-            ),
-        ],
-    )
-    def test_bad_parameters(self, rows, settings, error, message):
-        with pytest.raises(error, match=message):
-            OutputKernelRidge(**settings).fit(*rows)
-
-    def test_bad_rows(self, rows):
-        X, Y = rows
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            OutputKernelRidge().fit(X, Y[:-1])
-        with pytest.raises(ValueError, match="y must have at least one column"):
-            OutputKernelRidge().fit(X, Y[:, :0])
-        with pytest.raises(ValueError, match="requires y to be passed"):
-            OutputKernelRidge().fit(X, None)
-        with pytest.raises(
-            ValueError, match=r"sample_weight must be a number, or of shape \(24,\) or \(24, 3\)"
-        ):
-            OutputKernelRidge().fit(X, Y, np.ones(3))
-        with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
-            OutputKernelRidge().fit(X, Y, -np.ones(24))
-        with pytest.raises(ValueError, match="zero weights only"):
-            OutputKernelRidge().fit(X, Y, np.zeros(24))
-        with pytest.raises(ValueError, match="squares overflow"):
-            OutputKernelRidge().fit(X, Y * 1e200)
-        with pytest.raises(NotFittedError):
-            OutputKernelRidge().predict(X)
-
-    def test_frames(self, rows):
-        X, Y = rows
-        plain = OutputKernelRidge().fit(X, Y).predict(X)
-        inputs, targets = ["a", "b", "c", "d"], ["u", "v", "w"]
-        frames = {
-            "pandas": (
-                pd.DataFrame(X, columns=inputs, index=range(50, 74)),
-                pd.DataFrame(Y, columns=targets),
-            ),
-            "polars": (pl.DataFrame(X, schema=inputs), pl.DataFrame(Y, schema=targets)),
-        }
-        for kind, (A, B) in frames.items():
-            model = clone(OutputKernelRidge().set_output(predict=kind)).fit(A, B)
-            assert list(model.target_names_) == targets
-            assert list(model.feature_names_in_) == inputs
-            prediction = model.predict(A)
-            assert isinstance(prediction, type(A))
-            assert list(prediction.columns) == targets
-            np.testing.assert_allclose(prediction.to_numpy(), plain, rtol=1e-12)
-            series = model.fit(A, B["v"]).predict(A)
-            assert isinstance(series, type(B["v"]))
-            assert series.name == "v"
-            model.set_output(predict="default").fit(X, Y)
-            assert not hasattr(model, "target_names_")
-            assert isinstance(model.predict(X), np.ndarray)
-        with pytest.raises(ValueError, match="predict must be one of"):
-            OutputKernelRidge().set_output(predict="arrow")
 
     def test_with_scikit_learn(self, rows):
         X, Y = rows
@@ -476,25 +275,3 @@ class TestBlanks:
         np.testing.assert_allclose(left.predict(K), right.predict(X), atol=1e-10)
         assert left.X_fit_.shape == (22, 22)
         assert left.n_features_in_ == 24
-
-    def test_too_few_steps_are_told(self, holes):
-        X, Y = holes
-        with pytest.warns(ConvergenceWarning, match="max_iter=3"):
-            model = OutputKernelRidge("rbf", alpha=0.01, solver_params={"max_iter": 3}).fit(X, Y)
-        assert model.duality_gap_ > 0.0
-
-    def test_frames_and_pickles(self, holes):
-        X, Y = holes
-        table = pd.DataFrame(Y, columns=["zinc", "lead", "tin"])
-        model = OutputKernelRidge().set_output(predict="pandas").fit(X, table)
-        again = pickle.loads(pickle.dumps(model))
-        pd.testing.assert_frame_equal(again.predict(X), model.predict(X))
-        np.testing.assert_array_equal(model.predict(X), OutputKernelRidge().fit(X, Y).predict(X))
-
-
-@pytest.mark.parametrize("weight", [1e300, 1e308])
-@pytest.mark.parametrize("shape", [(20,), (20, 2)])
-def test_weights_that_overflow_are_refused(weight, shape, rng):
-    X, Y = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
-    with pytest.raises(ValueError, match=r"sample_weight .*; divide all weights"):
-        OutputKernelRidge().fit(X, Y, sample_weight=np.full(shape, weight))

@@ -199,7 +199,7 @@ BAD = [
     (lambda: KrausKernel(ONES, feature_map=3)(TWO), "feature_map must"),
     (lambda: KrausKernel(ONES, metric="a"), "metric must"),
     (lambda: KrausKernel(ONES, metric=-TWO), "metric must be positive semidefinite"),
-    (lambda: KrausKernel(ONES, metric=np.eye(3)), "metric must be symmetric"),
+    (lambda: KrausKernel(ONES, metric=np.eye(3)), "metric must be of shape"),
     (lambda: KrausKernel(ONES)(X), "X has 3 features"),
     (lambda: KrausKernel(0 * ONES).negativity(), "the kernel is zero"),
     (lambda: KrausKernel(0 * ONES).partial_transpose_eigenvalues(), "the kernel is zero"),

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
-from scipy.sparse.csgraph import connected_components
 
-from ..linalg import Array, Index, rank_tolerance
+from ..linalg import Array, Index, rank_tolerance, related_targets
 from .problem import Problem, Result, check_psd, compress, store_rows
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "WeightedGram",
     "eigh_by_groups",
     "missing_gram",
-    "related_targets",
     "solve_psd",
 ]
 
@@ -508,22 +506,6 @@ def missing_gram(problem: Problem, alpha: float) -> MissingGram:
         roots / problem.root_weight[:, None],
         units,
     )
-
-
-def related_targets(T: Array) -> list[Index]:
-    """Groups of targets that a stack of output kernels (m, p, p) relates, directly or not.
-
-    Ridge systems of different groups are independent. Solving them one by one keeps the rounding
-    and the stopping rule of targets in large units away from targets in small units.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> related_targets(np.array([[[1.0, 0.0, 0.5], [0.0, 2.0, 0.0], [0.5, 0.0, 1.0]]]))
-    [array([0, 2]), array([1])]
-    """
-    count, labels = connected_components((T != 0.0).any(axis=0), directed=False)
-    return [np.flatnonzero(labels == number) for number in range(count)]
 
 
 def eigh_by_groups(T: Array) -> tuple[Array, Array]:

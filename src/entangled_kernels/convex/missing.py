@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..linalg import Array
-from .grams import missing_gram, related_targets
+from ..linalg import Array, related_targets
+from .grams import missing_gram
 from .problem import Problem, Result, check_finite, retarget
 from .solvers import minimise
 

@@ -7,9 +7,8 @@ value is at most the radius. The eigenvalues of a parameter L are called its lev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -420,17 +419,8 @@ def compose(levels: Array, V: Array) -> Array:
     return np.asarray(scaled @ scaled.transpose(0, 2, 1))
 
 
-#: Names of penalties, and what they are.
-PENALTIES: Mapping[str, str] = MappingProxyType(
-    {
-        "frobenius": "half the squared Frobenius norm",
-        "schatten": "half the sum of powers of the eigenvalues",
-        "trace": "half the trace, which favours low rank",
-        "elastic": "a mixture of trace and Frobenius",
-        "cluster": "eigenvalues within bounds, the mean of all outputs apart",
-        "entrywise": "half the sum of powers of the entries",
-    }
-)
+#: Names of penalties on an output kernel; `entangled_kernels.OutputKernelRidge` defines them.
+PENALTIES = ("frobenius", "schatten", "trace", "elastic", "cluster", "entrywise")
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _num_samples, validate_data
 
 from ..doc_links import DocLinkMixin
 from ..linalg import Array, Index
-from ..parameters import check_choice, check_finite_total
+from ..parameters import check_choice, check_weights
 
 __all__ = [
     "CONTAINERS",
@@ -27,6 +28,7 @@ __all__ = [
     "check_columns",
     "check_costs",
     "check_given",
+    "check_labels",
     "check_measured",
     "check_overflow",
     "check_targets",
@@ -298,7 +300,7 @@ def check_weighted_targets(
     missing = np.isnan(Y)
     if sample_weight is None and not missing.any():
         return Targets(Y)
-    weight = _check_weights(sample_weight, Y.shape, names)
+    weight = _check_target_weights(sample_weight, Y.shape, names)
     if missing.any():
         weight = np.ones(Y.shape) if weight is None else weight
         weight = np.where(missing, 0.0, weight if weight.ndim == 2 else weight[:, None])
@@ -331,6 +333,33 @@ def check_measured(Y: Array, weight: Array | None, names: Names = None) -> None:
             f"y must have a measured value in every column, got only missing values (NaN or weight zero) in "
             f"{_name(never, names)}; leave it out, or measure it at least once"
         )
+
+
+def check_labels(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[NDArray[Any], Array | None]:
+    """Class labels (n,), or indicators of labels (n, n_labels), and weights of the rows of X.
+
+    Raise unless rows of positive weight have at least two classes.
+    """
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
+        )
+    labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_consistent_length(X, labels)
+    check_classification_targets(labels)
+    weight = check_weights(sample_weight, len(labels))
+    if type_of_target(labels) == "multilabel-indicator":
+        return labels, weight
+    labels = column_or_1d(labels, warn=True)
+    weighted = np.unique(labels if weight is None else labels[weight > 0.0])
+    if len(weighted) < 2:
+        raise ValueError(
+            f"y must hold at least two classes in rows of positive weight, got one class, "
+            f"{weighted[0]!r}"
+        )
+    return labels, weight
 
 
 def drop_missing_rows(
@@ -468,34 +497,16 @@ def check_costs(cost: Any, names: list[str]) -> Array:
     return costs
 
 
-def _check_weights(sample_weight: Any, shape: tuple[int, ...], names: Names) -> Array | None:
-    """Weights (n,) or (n, p), checked."""
-    if sample_weight is None:
-        return None
-    n, p = shape
-    need = f"a number, or of shape ({n},) or ({n}, {p})"
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"sample_weight must be {need}, got {sample_weight!r:.80}") from None
-    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
-    if weight.shape not in ((n,), (n, p)):
-        raise ValueError(f"sample_weight must be {need}, got shape {weight.shape}")
+def _check_target_weights(sample_weight: Any, shape: tuple[int, int], names: Names) -> Array | None:
+    """Weights (n,) or (n, p), checked; columns of a data frame must be those of the targets."""
+    weight = check_weights(sample_weight, *shape, all_zero=True)
     columns = target_names(sample_weight)
-    if (
-        weight.ndim == 2
-        and columns is not None
-        and names is not None
-        and list(columns) != list(names)
-    ):
+    if columns is None or names is None or weight is None or weight.ndim == 1:
+        return weight
+    if list(columns) != list(names):
         raise ValueError(
             f"sample_weight must have the columns of y, {list(names)}, got {list(columns)}"
         )
-    if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0.0:
-        raise ValueError(
-            "sample_weight must be finite and not negative; a target of weight zero is missing"
-        )
-    check_finite_total("sample_weight", weight)
     return weight
 
 

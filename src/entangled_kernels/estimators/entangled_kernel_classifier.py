@@ -11,21 +11,14 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
-from sklearn.utils import (
-    Tags,
-    check_array,
-    check_consistent_length,
-    column_or_1d,
-    compute_sample_weight,
-)
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils import Tags, compute_sample_weight
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ..doc_links import DocLinkMixin
 from ..linalg import Array
-from ..parameters import check_choice, check_weights
+from ..parameters import check_choice
 from ..selection.folds import FEW_ROWS, SPLITS_OF_FEW_ROWS
-from .base import check_columns
+from .base import check_columns, check_labels
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
 
 __all__ = ["CODINGS", "EntangledKernelClassifier"]
@@ -140,29 +133,15 @@ class EntangledKernelClassifier(ClassifierMixin, DocLinkMixin, BaseEstimator):
         self
         """
         check_choice("coding", self.coding, CODINGS)
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
-            )
         check_columns(self, X)
-        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        check_consistent_length(X, y)
-        check_classification_targets(y)
-        self._multilabel = type_of_target(y) == "multilabel-indicator"
-        y = y if self._multilabel else column_or_1d(y, warn=True)
-        weight = check_weights(sample_weight, len(y))
+        y, weight = check_labels(self, X, y, sample_weight)
         counted = np.ones(len(y), dtype=bool) if weight is None else weight > 0.0
+        self._multilabel = y.ndim == 2
         if self._multilabel:
             self.classes_: NDArray[Any] = np.arange(y.shape[1])
             positive = y != 0
         else:
             self.classes_ = np.unique(y)
-            present = np.unique(y[counted])
-            if len(present) < 2:
-                raise ValueError(
-                    f"y must hold at least two classes in rows of positive weight, got "
-                    f"{len(present)} class"
-                )
             positive = y[:, None] == self.classes_
             positive = positive[:, 1:] if len(self.classes_) == 2 else positive
         if self.class_weight is not None:

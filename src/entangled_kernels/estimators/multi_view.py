@@ -8,8 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..convex import embed_view, learn_multiview, reduce_problem, view_coefficients
@@ -21,10 +19,9 @@ from ..parameters import (
     check_positive,
     check_range,
     check_solver_params,
-    check_weights,
     validate_rows,
 )
-from .base import MultiTargetRegressor, check_overflow
+from .base import MultiTargetRegressor, check_labels, check_overflow
 from .kernel_parts import ColumnKernel, resolve_kernels, store_certificate
 
 __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
@@ -269,26 +266,10 @@ n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         sample_weight : array-like of shape (n_samples,) or float, optional
         """
         self._check_parameters()
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                f"is None."
-            )
         rows = self._check_rows(X, reset=True)
-        labels = column_or_1d(
-            check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True
-        )
-        check_consistent_length(rows, labels)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        weight = check_weights(sample_weight, len(labels))
-        weighted = self.classes_ if weight is None else np.unique(labels[weight > 0.0])
-        if len(weighted) < 2:
-            raise ValueError(
-                f"y must hold at least two classes in rows of positive weight, got one class, "
-                f"{weighted[0]!r}"
-            )
-        # Of two classes one indicator says all.
+        labels, weight = check_labels(self, rows, y, sample_weight)
+        self.classes_, codes = np.unique(column_or_1d(labels), return_inverse=True)
+        # One indicator is enough for two classes.
         shown = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         Y = np.column_stack([np.where(codes == number, 1.0, -1.0) for number in shown])
         self._learn_views(rows, Y, weight)

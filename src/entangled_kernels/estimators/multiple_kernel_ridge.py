@@ -190,7 +190,8 @@ class MultipleKernelRidge(MultiTargetRegressor):
         self
         """
         check_positive("alpha", self.alpha)
-        check_flag("normalize", self.normalize)
+        for name in ("normalize", "fit_intercept"):
+            check_flag(name, getattr(self, name))
         check_real("norm", self.norm, "a number of at least 1", 1.0)
         targets = self._take_targets(y, missing=True)
         check_numeric_columns(X)

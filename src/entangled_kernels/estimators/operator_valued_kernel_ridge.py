@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels import SOLVERS, BlockRidge, OperatorValuedKernel, SeparableKernel, lowest_eigenvalue
 from ..linalg import Array, BlockOperator
 from ..parameters import (
+    check_alphas,
     check_choice,
     check_flag,
     check_integer,
@@ -306,7 +307,7 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
         -------
         array of shape (len(alphas), n, p) or (len(alphas), n)
         """
-        ridge, values = self._ready_ridge(), _check_alphas(alphas)
+        ridge, values = self._ready_ridge(), check_alphas(alphas)
         path = [ridge.coefficients(self._Y, alpha)[0] for alpha in values]
         self._warn_unless_solved()
         stacked = np.reshape(path, (len(values), *self._Y.shape))
@@ -314,7 +315,7 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
 
     def intercept_path(self, alphas: Sequence[float] | Array) -> Array:
         """Intercepts for other penalties, shape (len(alphas), p), to be used with `alpha_path`."""
-        ridge, values = self._ready_ridge(), _check_alphas(alphas)
+        ridge, values = self._ready_ridge(), check_alphas(alphas)
         path = [ridge.intercepts(self._Y, alpha) for alpha in values]
         self._warn_unless_solved()
         return np.reshape(path, (len(values), self._Y.shape[1]))
@@ -352,13 +353,3 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
         )
         self._warn_unless_solved()
         return self._targets_like_y(residuals)
-
-
-def _check_alphas(alphas: Sequence[float] | Array) -> list[float]:
-    try:
-        values = np.asarray(alphas, dtype=np.float64).ravel()
-    except (TypeError, ValueError):
-        raise TypeError(f"alphas must be positive numbers, got {alphas!r:.80}") from None
-    if not ((values > 0) & np.isfinite(values)).all():
-        raise ValueError(f"alphas must be positive and finite, got {values}")
-    return [float(value) for value in values]

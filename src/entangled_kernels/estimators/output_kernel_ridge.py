@@ -349,6 +349,7 @@ class OutputKernelRidge(MultiTargetRegressor):
                 "gamma": 1.0 if self.gamma is None else self.gamma,
             }.items():
                 check_real(name, value, "a number")
+        check_flag("fit_intercept", self.fit_intercept)
         if self.rank is not None:
             check_integer("rank", self.rank, low=1)
         return check_solver_params(self.solver_params, zero_allowed=True)

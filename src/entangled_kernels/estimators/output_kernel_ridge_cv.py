@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -25,8 +25,8 @@ from ..convex import (
     reduce_problem,
 )
 from ..linalg import Array, Index
-from ..parameters import check_grid, check_groups, warn_user
-from ..selection import check_splits
+from ..parameters import check_alphas, check_grid, check_groups, warn_user
+from ..selection import split_rows
 from .base import route_groups
 from .output_kernel_ridge import OutputKernelRidge
 
@@ -202,7 +202,7 @@ stop_reason_
         -------
         self
         """
-        given = None if self.alphas is None else _check_alphas(self.alphas)
+        given = None if self.alphas is None else check_alphas(self.alphas)
         names = (
             [self.penalty] if isinstance(self.penalty, str) else check_grid("penalty", self.penalty)
         )
@@ -258,25 +258,16 @@ stop_reason_
         groups: ArrayLike | None,
     ) -> list[tuple[Index, Index]]:
         """Splits of the rows that have a target."""
-        if isinstance(self.cv, Integral) and len(Y) < int(self.cv):
-            raise ValueError(
-                f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a "
-                f"smaller cv, or OutputKernelRidge with an alpha of your choice"
-            )
-        cv = self.cv
-        if groups is not None:
-            groups = check_groups(groups, len(used))[used]
-            # Folds of whole groups.
-            cv = 5 if cv is None else cv
-            cv = GroupKFold(int(cv)) if isinstance(cv, Integral) else cv
-        if isinstance(cv, Iterable) and not isinstance(cv, str):
-            # Listed splits are rows of the table as given.
-            number = np.cumsum(used) - 1
-            cv = [
-                tuple(number[part][used[part]] for part in split)
-                for split in check_splits(cv, len(used))
-            ]
-        splits = list(check_cv(cv, Y, classifier=False).split(rows, Y, groups))
+        cv = 5 if self.cv is None else self.cv
+        if isinstance(cv, Integral):
+            if len(Y) < int(cv):
+                raise ValueError(
+                    f"cv={cv} needs at least {cv} rows, got n_samples={len(Y)}; use a smaller cv, "
+                    f"or OutputKernelRidge with an alpha of your choice"
+                )
+            cv = KFold(int(cv)) if groups is None else GroupKFold(int(cv))
+        groups = None if groups is None else check_groups(groups, len(used))[used]
+        splits = split_rows(cv, rows, Y, groups, np.flatnonzero(used), n_table=len(used))
         if not splits:
             raise ValueError(f"cv must give at least one split, got none from {self.cv!r:.80}")
         for train, test in splits:
@@ -385,17 +376,3 @@ def _grid(penalty: OutputPenalty) -> Array:
     if penalty.is_ball:
         return WIDE_GRID
     return FINE_GRID if penalty.name in ("trace", "elastic") else GRID
-
-
-def _check_alphas(alphas: ArrayLike) -> Array:
-    need = "alphas must be None or a list of one or more positive numbers"
-    try:
-        values = np.array(alphas, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{need}, got {alphas!r}") from error
-    if values.ndim != 1 or not values.size:
-        raise ValueError(f"{need}, got {alphas!r}")
-    bad = values[~(np.isfinite(values) & (values > 0.0))]
-    if bad.size:
-        raise ValueError(f"{need}, got {bad[0]:g} among them")
-    return values

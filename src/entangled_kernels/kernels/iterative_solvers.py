@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 from sklearn.utils import gen_batches
 
 from ..linalg import (
     Array,
     BlockOperator,
+    Index,
     KroneckerOperator,
     LowRankKroneckerOperator,
     SumOfKroneckersOperator,
+    related_targets,
 )
 from .direct_solvers import KroneckerSpectrum
 
@@ -169,18 +170,15 @@ class ConjugateGradientFactor(_IterativeFactor):
         return X.reshape(R.shape)
 
 
-def _related_targets(operator: BlockOperator) -> list[NDArray[np.intp]]:
+def _related_targets(operator: BlockOperator) -> list[Index]:
     """Groups of targets that the operator relates, as far as its structure shows it."""
     if isinstance(operator, ScaledOperator):
         return _related_targets(operator.operator)
     if isinstance(operator, KroneckerOperator):
-        links = np.asarray(operator.output) != 0.0
-    elif isinstance(operator, SumOfKroneckersOperator):
-        links = (np.asarray(operator.Ts) != 0.0).any(axis=0)
-    else:
-        return [np.arange(operator.n_outputs)]
-    count, labels = connected_components(links, directed=False)
-    return [np.flatnonzero(labels == number) for number in range(count)]
+        return related_targets(operator.output[None])
+    if isinstance(operator, SumOfKroneckersOperator):
+        return related_targets(operator.Ts)
+    return [np.arange(operator.n_outputs)]
 
 
 def _solve_scales(

@@ -78,19 +78,13 @@ class KrausKernel(OperatorValuedKernel):
         _, self.n_outputs, self.n_features = self.kraus.shape
         self.feature_map = feature_map
         self.metric = None if metric is None else frozen_array(metric, "metric", 2)
-        m = self.n_features
-        if self.metric is None:
-            return
-        if self.metric.shape != (m, m) or not np.allclose(self.metric, self.metric.T):
+        if self.metric is not None and self.metric.shape != (self.n_features, self.n_features):
             raise ValueError(
-                f"metric must be symmetric of shape {(m, m)} to match kraus of shape "
-                f"{self.kraus.shape}, got shape {self.metric.shape}."
+                f"metric must be of shape {(self.n_features, self.n_features)} to match kraus of "
+                f"shape {self.kraus.shape}, got shape {self.metric.shape}."
             )
-        lowest = float(np.linalg.eigvalsh(self.metric)[0])
-        if lowest < -1e-8 * np.abs(self.metric).max():
-            raise ValueError(
-                f"metric must be positive semidefinite, but has eigenvalue {lowest:.3g}."
-            )
+        if self.metric is not None:
+            psd_factor(self.metric, "metric")  # raises unless it is symmetric and psd
 
     def __repr__(self) -> str:
         r, p, m = self.kraus.shape

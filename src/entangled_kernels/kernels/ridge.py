@@ -31,7 +31,7 @@ from ..linalg import (
     LowRankOperator,
     SumOfKroneckersOperator,
 )
-from ..parameters import check_finite_total
+from ..parameters import check_weights
 from .base import OperatorValuedKernel, as_points
 from .direct_solvers import (
     DenseFactor,
@@ -190,7 +190,7 @@ def select_solver(
     if not isinstance(kernel, OperatorValuedKernel):
         raise TypeError(f"kernel must be a kernel of entangled_kernels.kernels, got {kernel!r}")
     points = as_points(X)
-    W = _check_weights(weights, (len(points), kernel.n_outputs))
+    W = check_weights(weights, len(points), kernel.n_outputs, all_zero=True, name="weights")
     if W is not None:
         kept = W.reshape(len(W), -1).any(axis=1)
         points, W = points[kept], W[kept]
@@ -234,24 +234,6 @@ def _choose(operator: BlockOperator, mask: Array | None) -> SolverChoice:
         return SolverChoice("dense", f"{reason} {size_in_words}")
     size_in_words = f"The Gram matrix has size {size}, above {limit}: iterate by products with it."
     return SolverChoice("cg", f"{reason} {size_in_words}")
-
-
-def _check_weights(weights: ArrayLike | None, shape: tuple[int, int]) -> Array | None:
-    """Weights (n,) or (n, p), finite and not negative, or None."""
-    if weights is None:
-        return None
-    n, p = shape
-    need = f"weights must be of shape ({n},) or ({n}, {p})"
-    try:
-        W = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{need}, got {weights!r:.80}") from None
-    if W.shape not in ((n,), (n, p)):
-        raise ValueError(f"{need}, got shape {W.shape}")
-    if not np.isfinite(W).all() or W.min(initial=0.0) < 0.0:
-        raise ValueError("weights must be finite and not negative; zero means a missing target")
-    check_finite_total("weights", W)
-    return W
 
 
 def _split_weights(weights: Array | None) -> tuple[Array | None, Array | None]:
@@ -342,7 +324,8 @@ def factorize(
             f"solver={solver!r} needs {SOLVERS[solver].needs}, but the kernel gives a "
             f"{type(operator).__name__}; use solver='auto'."
         )
-    row, mask = _split_weights(_check_weights(weights, (operator.n_rows, operator.n_outputs)))
+    W = check_weights(weights, operator.n_rows, operator.n_outputs, all_zero=True, name="weights")
+    row, mask = _split_weights(W)
     name = _choose(operator, mask).solver if solver == "auto" else solver
     if row is not None:
         operator = scale_rows(operator, row)
@@ -430,7 +413,7 @@ class BlockRidge:
     ) -> None:
         self.shape = (operator.n_rows, operator.n_outputs)
         self.fit_intercept = fit_intercept
-        W = _check_weights(weights, self.shape)
+        W = check_weights(weights, *self.shape, all_zero=True, name="weights")
         self.factor, self.solver = factorize(
             operator, W, solver, krein=krein, tol=tol, max_iter=max_iter
         )

@@ -17,9 +17,17 @@ from .kraus import (
     psd_factor,
     separable_kraus,
 )
-from .layout import AnyArray, Array, Index, kraus_to_stacked, stacked_to_kraus, unique_columns
+from .layout import (
+    AnyArray,
+    Array,
+    Index,
+    kraus_to_stacked,
+    related_targets,
+    stacked_to_kraus,
+    unique_columns,
+)
 from .operators import BlockOperator, DenseOperator, FunctionOperator, HadamardOperator, SumOperator
-from .partial import block_trace, partial_trace, partial_transpose
+from .partial import partial_trace, partial_transpose
 from .structured_operators import (
     KroneckerOperator,
     LowRankKroneckerOperator,
@@ -43,7 +51,6 @@ __all__ = [
     "OperatorSchmidt",
     "SumOfKroneckersOperator",
     "SumOperator",
-    "block_trace",
     "choi_from_kraus",
     "is_identity",
     "is_ppt",
@@ -61,6 +68,7 @@ __all__ = [
     "psd_factor",
     "rank_tolerance",
     "realignment",
+    "related_targets",
     "separable_kraus",
     "stacked_to_kraus",
     "unique_columns",

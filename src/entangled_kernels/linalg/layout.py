@@ -15,8 +15,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
-__all__ = ["AnyArray", "Array", "Index", "kraus_to_stacked", "stacked_to_kraus", "unique_columns"]
+__all__ = [
+    "AnyArray",
+    "Array",
+    "Index",
+    "kraus_to_stacked",
+    "related_targets",
+    "stacked_to_kraus",
+    "unique_columns",
+]
 
 Array = NDArray[np.float64]
 AnyArray = NDArray[Any]
@@ -70,3 +79,19 @@ def unique_columns(A: AnyArray) -> tuple[AnyArray, Index]:
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return np.ascontiguousarray(distinct[order].T), rank[index.reshape(-1)]
+
+
+def related_targets(T: AnyArray) -> list[Index]:
+    """Groups of targets that a stack of output kernels (m, p, p) relates, directly or not.
+
+    Ridge systems of different groups are independent. Solving them one by one keeps the rounding
+    and the stopping rule of targets in large units away from targets in small units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> related_targets(np.array([[[1.0, 0.0, 0.5], [0.0, 2.0, 0.0], [0.5, 0.0, 1.0]]]))
+    [array([0, 2]), array([1])]
+    """
+    count, labels = connected_components((T != 0.0).any(axis=0), directed=False)
+    return [np.flatnonzero(labels == number) for number in range(count)]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from .layout import AnyArray
 
-__all__ = ["as_bipartite", "block_trace", "partial_trace", "partial_transpose"]
+__all__ = ["as_bipartite", "partial_trace", "partial_transpose"]
 
 
 def as_bipartite(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
@@ -74,19 +74,6 @@ def partial_trace(A: ArrayLike, dims: tuple[int, int], keep: int = 0) -> AnyArra
     _check_system("keep", keep)
     subscripts = "...ibjb->...ij" if keep == 0 else "...aiaj->...ij"
     return np.asarray(np.einsum(subscripts, as_bipartite(A, dims)))  # (..., d_keep, d_keep)
-
-
-def block_trace(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
-    """Sum the diagonal d1 x d1 blocks of A: the partial trace over the first space.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> block_trace(np.diag([1.0, 2.0, 3.0, 4.0]), (2, 2))
-    array([[4., 0.],
-           [0., 6.]])
-    """
-    return partial_trace(A, dims, keep=1)
 
 
 def partial_transpose(A: ArrayLike, dims: tuple[int, int], system: int = 1) -> AnyArray:
