@@ -26,7 +26,7 @@ from entangled_kernels.convex import (
     learn_hadamard,
     learn_multiview,
     learn_output_kernel,
-    learn_own,
+    learn_separate,
     learn_shared,
     learn_weights,
     reduce_problem,
@@ -139,7 +139,7 @@ def own(rng, n, p, alpha, norm=1.0):
     """An output kernel for every kernel."""
     K, Y = kernels(rng, n, p)
     problem = reduce_problem([KernelPart(k) for k in K], Y)
-    result, seconds = timed(learn_own, problem, alpha, norm=norm, max_iter=MAX_ITER)
+    result, seconds = timed(learn_separate, problem, alpha, norm=norm, max_iter=MAX_ITER)
     value = reference.ridge(K, result.T, Y, alpha)[1]
     bound = reference.own_bound(K, Y, result.witness, alpha, norm)
     return value, value - bound, result.converged, seconds

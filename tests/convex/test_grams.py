@@ -5,7 +5,7 @@ import pytest
 
 import entangled_kernels.convex.grams as module
 from convex.problems import make_gram, make_kernels, random_psd, random_stack
-from entangled_kernels.convex import Gram, KernelPart, learn_own, reduce_problem
+from entangled_kernels.convex import Gram, KernelPart, learn_separate, reduce_problem
 from entangled_kernels.convex.autoregression import hadamard_gram
 from entangled_kernels.convex.grams import (
     ListedGram,
@@ -199,7 +199,7 @@ def test_coefficients_are_residuals_of_targets_that_are_not_missing(rng, centred
     problem = reduce_problem(
         [KernelPart(k) for k in K], Y, weights, centred=centred, normalized=True
     )
-    found = learn_own(problem, ALPHA, norm=1.5, tol=1e-5)
+    found = learn_separate(problem, ALPHA, norm=1.5, tol=1e-5)
     scaled = K / problem.scales[:, None, None]
     fit = sum(k @ found.C @ T for k, T in zip(scaled, found.T, strict=True)) + found.intercept
     np.testing.assert_allclose(ALPHA * found.C, weights * (Y - fit), atol=1e-6)

@@ -19,7 +19,7 @@ from entangled_kernels.convex import (
     learn_missing,
     learn_multiview,
     learn_output_kernel,
-    learn_own,
+    learn_separate,
     learn_shared,
     learn_weights,
     reduce_problem,
@@ -145,8 +145,8 @@ KERNEL_CASES = {
     "given": (learn_weights, {"output_kernel": STACK[0]}),
     "diagonal": (learn_diagonal, {}),
     "listed": (learn_weights, {"output_kernel": STACK}),
-    "own": (learn_own, {}),
-    "own of norm 1.5": (learn_own, {"norm": 1.5}),
+    "own": (learn_separate, {}),
+    "own of norm 1.5": (learn_separate, {"norm": 1.5}),
     "shared": (learn_shared, {}),
 }
 
@@ -169,7 +169,7 @@ def test_several_kernels_by_definition(rng, name, centred):
     # The same gap from the dense coefficients, which are zero for missing targets.
     S = np.array([C.T @ k @ C for k in K])
     p, norm = Y.shape[1], settings.get("norm", 1.0)
-    if learn is learn_own:
+    if learn is learn_separate:
         levels = np.maximum(np.linalg.eigvalsh(S).ravel(), 0.0)
         conjugate = p ** (1 / norm) * reference.dual_norm(levels, norm)
         w, known = found.witness, weights > 0.0

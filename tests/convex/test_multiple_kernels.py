@@ -15,7 +15,7 @@ from entangled_kernels.convex import (
     learn_diagonal,
     learn_multiview,
     learn_output_kernel,
-    learn_own,
+    learn_separate,
     learn_shared,
     learn_weights,
     reduce_problem,
@@ -80,7 +80,7 @@ def test_own_of_random_problems(norm, rng):
     """The objective and the dual value of the witness, both from the dense definition."""
     for number in range(10):
         K, Y, alpha = draw(rng, 200 if number % 9 else 1000)
-        result = learn_own(problem_of(K, Y), alpha, norm=norm, max_iter=8000)
+        result = learn_separate(problem_of(K, Y), alpha, norm=norm, max_iter=8000)
         value = reference.ridge(K, result.T, Y, alpha)[1]
         gap = value - reference.own_bound(K, Y, result.witness, alpha, norm)
         assert result.converged, (K.shape, Y.shape, alpha)
@@ -95,7 +95,7 @@ def test_own_of_random_problems(norm, rng):
 def test_own_of_many_outputs_and_hardly_a_ridge(rng):
     """Three rows and 34 outputs: what is learned has at most three directions of the outputs."""
     K, Y = make_kernels(rng, 3, 34, 3)
-    result = learn_own(problem_of(K, Y), 1.3e-4)
+    result = learn_separate(problem_of(K, Y), 1.3e-4)
     value = reference.ridge(K, result.T, Y, 1.3e-4)[1]
     assert value - reference.own_bound(K, Y, result.witness, 1.3e-4) <= 1.001e-6 * value
     assert np.linalg.matrix_rank(result.T.sum(axis=0), tol=1e-8) <= 3
@@ -123,7 +123,7 @@ def test_one_kernel_shared_and_own_are_the_trace_ball(rng):
     ball = learn_output_kernel(
         reduce_problem(K[0], Y), 0.3, penalty=OutputPenalty("trace", True), tol=1e-5
     )
-    for learn in (learn_shared, learn_own):
+    for learn in (learn_shared, learn_separate):
         result = learn(problem_of(K, Y), 0.3, tol=1e-5, max_iter=5000)
         assert result.value == pytest.approx(ball.value, rel=1e-8)
         np.testing.assert_allclose(result.T[0], ball.L, atol=1e-3)
@@ -133,7 +133,7 @@ def test_one_kernel_shared_and_own_are_the_trace_ball(rng):
 def test_one_output_is_scalar_multiple_kernel_learning(rng):
     K, Y = make_kernels(rng, 15, 1, 4)
     plain = learn_weights(problem_of(K, Y), 0.3, tol=1e-5)
-    for learn in (learn_diagonal, learn_own, learn_shared):
+    for learn in (learn_diagonal, learn_separate, learn_shared):
         other = learn(problem_of(K, Y), 0.3, tol=1e-5, max_iter=5000)
         assert other.value == pytest.approx(plain.value, rel=1e-8)
         np.testing.assert_allclose(other.T.ravel(), plain.weights, atol=1e-3)
@@ -177,7 +177,7 @@ def test_many_rows_start_from_some_of_them(rng):
 
 def test_steps_run_out(rng):
     K, Y = make_kernels(rng, 20, 3, 4)
-    for learn in (learn_weights, learn_own, learn_shared):
+    for learn in (learn_weights, learn_separate, learn_shared):
         result = learn(problem_of(K, Y), 1e-3, max_iter=2, tol=1e-8)
         assert (result.converged, result.reason) == (False, "max_iter")
 

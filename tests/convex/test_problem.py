@@ -15,7 +15,7 @@ from entangled_kernels.convex import (
     diagonalise,
     fixed_output_kernel,
     learn_output_kernel,
-    learn_own,
+    learn_separate,
     learn_weights,
     reduce_problem,
 )
@@ -231,7 +231,7 @@ def test_compressed_to_what_kernels_can_reach(rng, as_features):
 
 def test_the_intercept_leaves_residuals_without_a_mean(rng):
     K, Y = make_kernels(rng, 15, 3, 2)
-    result = learn_own(reduce_problem([KernelPart(k) for k in K], Y + 5.0, centred=True), 0.3)
+    result = learn_separate(reduce_problem([KernelPart(k) for k in K], Y + 5.0, centred=True), 0.3)
     fit = sum(k @ result.C @ T for k, T in zip(K, result.T, strict=True)) + result.intercept
     np.testing.assert_allclose((Y + 5.0 - fit).mean(axis=0), 0.0, atol=1e-10)
     np.testing.assert_allclose(Y + 5.0 - fit, 0.3 * result.C, atol=1e-8)

@@ -126,7 +126,7 @@ class HadamardGram(Gram):
 
     K: Array
     features: Array
-    rough = 1e-10
+    cg_tolerance = 1e-10
 
     def apply(self, L: Array, C: Array) -> Array:
         """G c."""
@@ -205,7 +205,7 @@ class HadamardModel:
         return np.asarray(rbf_kernel(*flat, gamma=self.gamma))
 
     def _between_variables(self, windows: Array, i: int) -> tuple[Array, Array]:
-        """h(x_ti, x_lj), (t, n, p), and the differences it is of, (t, n, p, lags)."""
+        """h(x_ti, x_lj), (t, n, p), and the differences x_ti - x_lj, (t, n, p, lags)."""
         delta = windows[:, i][:, None, None] - self.windows[None]
         return np.exp(-self.output_gamma * np.sum(delta**2, axis=3)), delta
 
@@ -240,7 +240,7 @@ def learn_hadamard(
         The next steps; their means become the intercept.
     alpha, gamma, output_gamma : float
     penalty : OutputPenalty
-        Any with a smooth conjugate: not the trace, and not the clusters.
+        One with a smooth conjugate: neither the trace nor the clusters.
     max_iter : int, default=1000
     tol : float, default=1e-3
         The duality gap is at most tol^2 times the objective.
@@ -254,11 +254,11 @@ def learn_hadamard(
     mean = targets.mean(axis=0)
     gram = hadamard_gram(windows, targets - mean, alpha, gamma, output_gamma)
     p = len(mean)
-    found = solve_convex(
+    result = solve_convex(
         gram, penalty.build(p, p), np.eye(p)[None], solver="dual", max_iter=max_iter, tol=tol * tol
     )
-    found = replace(found, intercept=mean)
-    return HadamardModel(windows, found.C, found.L, mean, gamma, output_gamma), found
+    result = replace(result, intercept=mean)
+    return HadamardModel(windows, result.C, result.L, mean, gamma, output_gamma), result
 
 
 def pivoted_features(points: Array, gamma: float, error: float = FEATURE_ERROR) -> Array:

@@ -76,7 +76,7 @@ class Gram:
     alpha: float
     constant: float = field(default=0.0, kw_only=True)
     #: Relative residual at which conjugate gradients stop.
-    rough: ClassVar[float] = 1e-11
+    cg_tolerance: ClassVar[float] = 1e-11
 
     def apply(self, L: Array, C: Array) -> Array:
         """G_L c."""
@@ -93,15 +93,15 @@ class Gram:
     def solve(self, L: Array) -> tuple[Array, float]:
         """Coefficients c of (G_L + alpha I) c = y, and ||e||^2 / (2 alpha) for the residual e.
 
-        By preconditioned conjugate gradients. The residual is computed anew, as the duality gap
-        needs it.
+        By preconditioned conjugate gradients. The residual is computed from the solution, since it
+        enters the duality gap.
         """
         change = self.preconditioner(L)
         C = solve_psd(
             lambda search: self.apply(L, search) + self.alpha * search,
             lambda residual: change.forward(change.adjoint(residual)),
             self.targets,
-            self.rough * float(np.linalg.norm(self.targets)),
+            self.cg_tolerance * float(np.linalg.norm(self.targets)),
             STEPS,
         )
         left = self.targets - self.apply(L, C) - self.alpha * C
@@ -120,18 +120,18 @@ def solve_psd(
     apply: Callable[[Array], Array],
     precondition: Callable[[Array], Array],
     right: Array,
-    enough: float,
+    tolerance: float,
     steps: int,
 ) -> Array:
     """Solve a positive definite system by preconditioned conjugate gradients.
 
-    They stop when the norm of the residual is at most ``enough``. Arrays are of any one shape.
+    Stop when the norm of the residual is at most ``tolerance``. All arrays have the same shape.
     """
     solution, residual = np.zeros_like(right), right.copy()
     search = scaled = precondition(residual)
     square = float(np.vdot(residual, scaled))
     for _ in range(steps):
-        if float(np.linalg.norm(residual)) <= enough or square <= 0.0:
+        if float(np.linalg.norm(residual)) <= tolerance or square <= 0.0:
             break
         image = apply(search)
         curvature = float(np.vdot(search, image))
@@ -155,7 +155,7 @@ class KroneckerGram(Gram):
     Notes
     -----
     With L = V diag(levels) V^T the ridge system is diagonal: entry (i, j) of C V is that of
-    targets V over values_i levels_j + alpha. All methods take q k^2 + k^3.
+    targets V over values_i levels_j + alpha. Every method takes time q k^2 + k^3.
     """
 
     values: Array
@@ -206,7 +206,7 @@ class WeightedGram(Gram):
     -----
     Time n^3 / 3 for a Cholesky factor if all levels are equal, about ten times that for an
     eigendecomposition if not, and m n^2 + n^2 p for the inner products. The last solution is kept,
-    since a certificate asks again for the weights that a search ended with.
+    because the certificate needs the solution at the weights where a search ended.
     """
 
     kernels: Array
@@ -314,7 +314,7 @@ class SummedGram(Gram):
         return np.asarray(C).reshape(n, p), 0.0
 
     def restrict(self, group: Index) -> Self:
-        """The same for some of the targets."""
+        """The Gram matrix of some of the targets."""
         return replace(self, targets=self.targets[:, group])
 
     def preconditioner(self, L: Array) -> Preconditioner:
@@ -351,7 +351,7 @@ class ListedGram(SummedGram):
         return SummedGram(self.targets, self.alpha, self.kernels).solve(L * self.output_kernels)
 
     def preconditioner(self, L: Array) -> Preconditioner:
-        """That of the sum."""
+        """The preconditioner of the sum."""
         return super().preconditioner(L * self.output_kernels)
 
     def curvature(self, L: Array, C: Array) -> Array:
@@ -382,7 +382,7 @@ class MissingGram(Gram):
     matrix W^1/2 G W^1/2 and the targets W^1/2 y. An intercept projects out the direction of the
     roots from both. Missing targets have weight zero, and coefficients zero. Groups of related
     targets are solved one by one. The preconditioner is a Cholesky factor of the system up to some
-    n p, (n p)^3 / 3 once a round, and beyond that the one of complete targets. An application
+    n p, time (n p)^3 / 3 in every round, and beyond that the system of complete targets. A product
     takes n p r + m r p (r + p) with r coordinates.
     """
 
@@ -405,7 +405,7 @@ class MissingGram(Gram):
         return _solve_groups(self, L)
 
     def restrict(self, group: Index) -> MissingGram:
-        """The same for some of the targets."""
+        """The Gram matrix of some of the targets."""
         units = None if self.units is None else self.units[:, group]
         targets, share = self.targets[:, group], self.share[:, group]
         return replace(self, targets=targets, share=share, units=units)
@@ -433,7 +433,7 @@ class MissingGram(Gram):
         G = np.einsum("pnr,rpsq,qls->nplq", F, images, F, optimize=True)
         N = self.targets.size
         G = G.reshape(N, N)
-        # It is only a preconditioner: if alpha is below rounding, a larger ridge will do.
+        # If alpha is below rounding, a larger ridge is good enough for a preconditioner.
         ridges = (self.alpha, self.alpha + rank_tolerance(N) * float(np.trace(G)))
         factors = (_ridge_factor(G, ridge) for ridge in ridges)
         factor = next((factor for factor in factors if factor is not None), None)
@@ -474,18 +474,18 @@ class MissingGram(Gram):
         """The part of every column that is orthogonal to its unit."""
         return C if self.units is None else _project(self.units, C)
 
-    def expand(self, found: Result, T: Array, weights: Array) -> Result:
+    def expand(self, result: Result, T: Array, weights: Array) -> Result:
         """A result in the coordinates of the rows: zero coefficients for missing targets."""
         problem = self.problem
         assert problem.missing is not None
         Y, w = problem.missing
         root, mean = problem.root_weight[:, None], np.zeros(Y.shape[1])
         if self.units is not None:
-            images = self.summed.apply(T[: len(self.summed.kernels)], self.inside(found.C))
+            images = self.summed.apply(T[: len(self.summed.kernels)], self.inside(result.C))
             fit = problem.outside(images) / root
             mean = np.sum(w * (Y - fit), axis=0) / w.sum(axis=0)
-        C, witness = (root * self.share * self.project(A) for A in (found.C, found.witness))
-        return store_rows(problem, found, C, witness, T, weights, mean)
+        C, witness = (root * self.share * self.project(A) for A in (result.C, result.witness))
+        return store_rows(problem, result, C, witness, T, weights, mean)
 
 
 def missing_gram(problem: Problem, alpha: float) -> MissingGram:

@@ -47,7 +47,7 @@ def learn_missing(
         From the inner products C^T K_j C, (m, p, p), of dual coefficients and the last result to a
         factor t of at most one and the conjugate of the penalty at t C.
     by_slope : bool, default=False
-        True to stop by the slope as well, if the problem is not convex and the gap may stay open.
+        True to stop by the slope too, for problems that are not convex, whose gap need not close.
     max_iter : int, default=1000
         Largest number of complete problems.
     tol : float, default=1e-3
@@ -153,19 +153,19 @@ def far_apart(problem: Problem, T: Array) -> bool:
     return len(norms) > 1 and bool(norms.max() > FAR * norms.min())
 
 
-def solve_missing(problem: Problem, alpha: float, found: Result, penalty: float = 0.0) -> Result:
+def solve_missing(problem: Problem, alpha: float, result: Result, penalty: float = 0.0) -> Result:
     """Solve the ridge system with missing targets for the kernels of a result, exactly.
 
-    `learn_missing` stops by the objective of all targets together, to which targets in small units
-    add next to nothing: their missing values may be far from converged. Here every group of related
-    targets is solved alone, to a residual relative to its own targets.
+    `learn_missing` stops by the objective of all targets together. Targets in small units add
+    almost nothing to it, and their missing values may be far from converged. Here each group of
+    related targets is solved by itself, to a residual relative to the size of these targets.
 
     Parameters
     ----------
     problem : Problem
         With ``missing``.
     alpha : float
-    found : Result
+    result : Result
         With ``T`` and ``weights``.
     penalty : float, default=0.0
         Value of the penalty of these kernels.
@@ -176,9 +176,11 @@ def solve_missing(problem: Problem, alpha: float, found: Result, penalty: float 
         With coefficients and value of the solution, and the gap by the same lower bound.
     """
     gram = missing_gram(problem, alpha)
-    T = found.T[: len(gram.summed.kernels)]
+    T = result.T[: len(gram.summed.kernels)]
     C, slack = gram.solve(T)
     inner, fit = float(np.vdot(T, gram.inner_products(C))), float(np.vdot(gram.targets, C))
     value = penalty + slack + fit - 0.5 * (inner + alpha * float(np.vdot(C, C)))
-    gap = slack if found.reason == "fixed" else max(found.gap + value - found.value, 0.0)
-    return gram.expand(replace(found, C=C, witness=C, value=value, gap=gap), found.T, found.weights)
+    gap = slack if result.reason == "fixed" else max(result.gap + value - result.value, 0.0)
+    return gram.expand(
+        replace(result, C=C, witness=C, value=value, gap=gap), result.T, result.weights
+    )

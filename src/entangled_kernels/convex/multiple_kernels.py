@@ -26,7 +26,7 @@ __all__ = [
     "embed_view",
     "learn_diagonal",
     "learn_multiview",
-    "learn_own",
+    "learn_separate",
     "learn_shared",
     "learn_weights",
     "view_coefficients",
@@ -87,32 +87,32 @@ def learn_weights(
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
     if problem.missing is not None:
         inner: dict[str, Any] = {"norm": norm, "output_kernel": T, "constraint": constraint}
-        found = learn_missing(
+        result = learn_missing(
             problem,
             alpha,
             lambda full, _: learn_weights(full, alpha, **inner, **settings | {"tol": INNER * tol}),
             lambda S, _: penalty.shrunk_conjugate(np.sum(S * T, axis=(1, 2), keepdims=True)),
             **settings,
         )
-        if not far_apart(problem, found.T):
-            return found
-        return solve_missing(problem, alpha, found, penalty.level_value(found.weights[:, None]))
+        if not far_apart(problem, result.T):
+            return result
+        return solve_missing(problem, alpha, result, penalty.level_value(result.weights[:, None]))
     if T.ndim == 3:
         problem = compress(problem)
         constant = problem.rest / (2 * alpha)
         gram = ListedGram(problem.targets, alpha, problem.kernels, T, constant=constant)
         start = np.full((len(T), 1, 1), len(T) ** (-1.0 / norm))
-        found = solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol * tol)
-        return expand(problem, alpha, found, found.T * T, found.T[:, 0, 0])
+        result = solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol * tol)
+        return expand(problem, alpha, result, result.T * T, result.T[:, 0, 0])
     levels, V = eigh_by_groups(T)
     constant = problem.rest / (2 * alpha)
     weighted = WeightedGram(problem.targets @ V, alpha, problem.kernels, levels, constant=constant)
-    found = _weigh(weighted, penalty, **settings)
-    return expand(problem, alpha, found, found.T * T, found.T[:, 0, 0], lambda C: C @ V.T)
+    result = _solve_weights(weighted, penalty, **settings)
+    return expand(problem, alpha, result, result.T * T, result.T[:, 0, 0], lambda C: C @ V.T)
 
 
-def _weigh(gram: WeightedGram, penalty: Schatten, *, max_iter: int, tol: float) -> Result:
-    """Weights of kernels, started from the weights of some rows if there are many."""
+def _solve_weights(gram: WeightedGram, penalty: Schatten, *, max_iter: int, tol: float) -> Result:
+    """Minimise over weights of kernels; with many rows, start from the weights of some rows."""
     m, n, _ = gram.kernels.shape
     if penalty.radius is None:
         # The size at which a weight balances the targets.
@@ -146,7 +146,8 @@ def learn_diagonal(
 ) -> Result:
     """Learn weights of the kernels for every output: T_j diagonal, sum_j T_j[s, s]^r <= 1.
 
-    The same as `learn_weights` for every output alone. Parameters and cost are the same, p times.
+    This is `learn_weights` for each output by itself; it has the same parameters, and p times the
+    cost.
 
     References
     ----------
@@ -161,22 +162,22 @@ def learn_diagonal(
     for s in range(targets.shape[1]):
         kernels = problem.kernels if missing is None else missing.kernels_of(s)
         gram = WeightedGram(targets[:, [s]], alpha, kernels, np.ones(1))
-        solutions.append(_weigh(gram, Schatten(norm, 1.0), max_iter=max_iter, tol=tol))
-    weights = np.column_stack([found.T[:, 0, 0] for found in solutions])  # (m, p)
-    C = np.hstack([found.C for found in solutions])
+        solutions.append(_solve_weights(gram, Schatten(norm, 1.0), max_iter=max_iter, tol=tol))
+    weights = np.column_stack([solution.T[:, 0, 0] for solution in solutions])  # (m, p)
+    C = np.hstack([solution.C for solution in solutions])
     T = np.asarray(weights[:, :, None] * np.eye(weights.shape[1]))  # (m, p, p)
-    reasons = [found.reason for found in solutions]
-    longest = max(len(found.history) for found in solutions)
+    reasons = [solution.reason for solution in solutions]
+    longest = max(len(solution.history) for solution in solutions)
     padded = [np.pad(s.history, (0, longest - len(s.history)), mode="edge") for s in solutions]
     joint = Result(
         T,
         C,
-        sum(found.value for found in solutions) + constant,
-        sum(found.gap for found in solutions),
+        sum(solution.value for solution in solutions) + constant,
+        sum(solution.gap for solution in solutions),
         C,
-        all(found.converged for found in solutions),
+        all(solution.converged for solution in solutions),
         next((reason for reason in reasons if reason != "tolerance"), "tolerance"),
-        max(found.n_iter for found in solutions),
+        max(solution.n_iter for solution in solutions),
         np.sum(padded, axis=0) + constant,
     )
     if missing is not None:
@@ -184,7 +185,7 @@ def learn_diagonal(
     return expand(problem, alpha, joint, T, weights)
 
 
-def learn_own(
+def learn_separate(
     problem: Problem,
     alpha: float,
     *,
@@ -192,7 +193,7 @@ def learn_own(
     max_iter: int = 1000,
     tol: float = 1e-3,
 ) -> Result:
-    """Learn an output kernel for every kernel: sum_j k_j T_j, psd T_j in one Schatten ball.
+    """Learn a separate output kernel for every kernel: sum_j k_j T_j, all T_j in one Schatten ball.
 
     With ``norm`` r the sum of the r-th powers of all eigenvalues is at most p: for r = 1 the traces
     of T_j sum to p. With one kernel this is output kernel learning in the trace ball, with one
@@ -211,18 +212,18 @@ def learn_own(
     if problem.missing is not None:
         missing = missing_gram(problem, alpha)
         start = np.tile(np.eye(p) * m ** (-1.0 / norm), (m, 1, 1))
-        found = solve_convex(missing, penalty, start, **settings)
-        return missing.expand(found, found.T, np.trace(found.T, axis1=1, axis2=2) / p)
+        result = solve_convex(missing, penalty, start, **settings)
+        return missing.expand(result, result.T, np.trace(result.T, axis1=1, axis2=2) / p)
     problem = compress(problem)
     # Directions of the outputs without targets add nothing to the fit: min(n, p) are left.
     V = np.linalg.svd(problem.targets, full_matrices=False)[2].T  # (p, q)
     q, constant = V.shape[1], problem.rest / (2 * alpha)
     gram = SummedGram(problem.targets @ V, alpha, problem.kernels, constant=constant)
     start = np.tile(np.eye(q) * (p / (q * m)) ** (1.0 / norm), (m, 1, 1))
-    found = solve_convex(gram, penalty, start, **settings)
-    T = V @ found.T @ V.T  # (m, p, p)
+    result = solve_convex(gram, penalty, start, **settings)
+    T = V @ result.T @ V.T  # (m, p, p)
     weights = np.trace(T, axis1=1, axis2=2) / p
-    return expand(problem, alpha, found, T, weights, lambda C: C @ V.T)
+    return expand(problem, alpha, result, T, weights, lambda C: C @ V.T)
 
 
 def learn_shared(
@@ -331,8 +332,8 @@ def learn_shared(
         d = solve_convex(gram, weight_ball, d, max_iter=max_iter, tol=inner).T
         x = np.concatenate([np.sqrt(np.maximum(d.ravel(), 0.0)), (V * np.sqrt(levels)).ravel()])
     done = reason == "tolerance"
-    found = Result(d * L, C, value, gap, C, done, reason, used, np.array(history[1:]))
-    return expand(problem, alpha, found, found.T, d[:, 0, 0])
+    result = Result(d * L, C, value, gap, C, done, reason, used, np.array(history[1:]))
+    return expand(problem, alpha, result, result.T, d[:, 0, 0])
 
 
 def learn_multiview(
@@ -406,8 +407,8 @@ def embed_view(
         True for these rows.
     weight : ndarray of shape (n,), optional
     centred : bool
-        True to centre features at their mean over the rows that have the view: a missing view then
-        counts as its mean, and no direction of the features marks whether it is missing.
+        True to centre features at their mean over the rows that have the view. A missing view then
+        counts as the mean, and no direction of the features says whether it is missing.
 
     Returns
     -------

@@ -183,7 +183,7 @@ def learn_output_kernel(
     gram = KroneckerGram(targets, alpha, values, constant=constant)
     built = penalty.build(p, k)
     given = None if start is None else basis.T @ np.asarray(start) @ basis
-    found = solve_convex(
+    result = solve_convex(
         gram,
         built,
         _start(problem, gram, penalty, built, given),
@@ -191,10 +191,10 @@ def learn_output_kernel(
         max_iter=max_iter,
         tol=tol * tol,
     )
-    L = basis @ found.L @ basis.T + fixed
+    L = basis @ result.L @ basis.T + fixed
     L, m = 0.5 * (L + L.T), len(problem.scales)
     T = np.tile(L, (m, 1, 1))
-    return expand(problem, alpha, found, T, np.ones(m), lambda C: C @ basis.T + elsewhere)
+    return expand(problem, alpha, result, T, np.ones(m), lambda C: C @ basis.T + elsewhere)
 
 
 def output_kernel_path(
@@ -245,9 +245,9 @@ def fixed_output_kernel(
     if far_apart(problem, L[None]):
         m = len(problem.scales)
         T, none = np.tile(L, (m, 1, 1)), np.zeros(0)
-        found = Result(T, none, 0.0, 0.0, none, True, "fixed", 1, none, np.ones(m))
-        found = solve_missing(problem, alpha, found)
-        return replace(found, history=np.array([found.value]))
+        result = Result(T, none, 0.0, 0.0, none, True, "fixed", 1, none, np.ones(m))
+        result = solve_missing(problem, alpha, result)
+        return replace(result, history=np.array([result.value]))
     result = learn_missing(
         diagonalise(problem),
         alpha,
@@ -346,5 +346,5 @@ def _ridge(problem: Problem, L: Array, alpha: float, reason: str) -> Result:
     C = ((problem.targets @ V) / (np.outer(problem.kernels[0], levels) + alpha)) @ V.T
     value = 0.5 * (float(np.vdot(C, problem.targets)) + problem.rest / alpha)
     T, n_iter = np.tile(L, (len(problem.scales), 1, 1)), int(reason == "fixed")
-    found = Result(T, C, value, 0.0, C, True, reason, n_iter, np.array([value]))
-    return expand(problem, alpha, found, T, np.ones(len(T)))
+    result = Result(T, C, value, 0.0, C, True, reason, n_iter, np.array([value]))
+    return expand(problem, alpha, result, T, np.ones(len(T)))

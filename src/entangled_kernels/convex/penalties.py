@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 TINY = float(np.finfo(np.float64).tiny)
-# What a penalty may offer and a solver may need.
+# What a penalty may offer, and a solver may need; the phrases appear in error messages.
 SMOOTH = "a smooth conjugate"
 GRADIENT = "a gradient with respect to the levels"
 POSITIVE = "levels bounded away from zero"
@@ -45,7 +45,7 @@ class Penalty:
     """A convex function P of a stack of psd matrices L, or the indicator of a convex set.
 
     A subclass has ``solver``, the key of its default solver in `entangled_kernels.convex.SOLVERS`,
-    and ``offers``, the phrases above that hold of it.
+    and ``offers``, the phrases above that are true of it.
     """
 
     solver: ClassVar[str]
@@ -53,7 +53,7 @@ class Penalty:
     radius: float | None
 
     def value(self, L: Array) -> float:
-        """P(L); zero for a constraint, which L is taken to meet."""
+        """P(L); zero for a constraint, which L is assumed to meet."""
         raise NotImplementedError
 
     def argmax(self, S: Array) -> Array:
@@ -99,7 +99,7 @@ class SpectralPenalty(Penalty):
     level_scale: Callable[[Array], float]
 
     def value(self, L: Array) -> float:
-        """P(L); zero for a constraint, which L is taken to meet."""
+        """P(L); zero for a constraint, which L is assumed to meet."""
         return self.level_value(np.maximum(np.linalg.eigvalsh(L), 0.0))
 
     def argmax(self, S: Array) -> Array:
@@ -225,7 +225,7 @@ class Elastic(SpectralPenalty):
     l1_ratio : float
         a, at least 0 and below 1.
     radius : float, optional
-        Constraint that P(L) is at most this, in the place of the penalty.
+        Constraint that P(L) is at most this, instead of the penalty.
 
     Notes
     -----
@@ -369,7 +369,7 @@ class Entrywise(Penalty):
     k : int
         At least 1; 1 is the squared Frobenius norm. A larger k makes small entries of L smaller.
     radius : float, optional
-        Constraint that (sum |L_ij|^q)^(1/q) is at most this, in the place of the penalty.
+        Constraint that (sum |L_ij|^q)^(1/q) is at most this, instead of the penalty.
 
     Notes
     -----
@@ -461,8 +461,8 @@ class OutputPenalty:
     def build(self, n_outputs: int, n_levels: int) -> Penalty:
         """The penalty on L restricted to ``n_levels`` directions of the outputs.
 
-        Of the other directions, ``"cluster"`` keeps the mean at one and the rest at the lower
-        bound.
+        With ``"cluster"`` the other directions are fixed: the mean of the outputs has level one,
+        and the rest have the lower bound.
         """
         p = float(n_outputs)
         if self.rank is not None:

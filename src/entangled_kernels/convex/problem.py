@@ -362,8 +362,8 @@ def alpha_unit(
 ) -> float:
     """Scale of alpha for the Gram matrix and the targets of a problem.
 
-    In this unit alpha is free of scale: after multiplying the kernel or the targets by a constant,
-    the fit is the same in the units of the targets.
+    With alpha in this unit the fit does not depend on the scales of kernel and targets: if either
+    is multiplied by a constant, predictions only change to the new units of the targets.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ def alpha_unit(
 def expand(
     problem: Problem,
     alpha: float,
-    found: Result,
+    result: Result,
     T: Array,
     weights: Array,
     outward: Callable[[Array], Array] = lambda C: C,
@@ -421,20 +421,20 @@ def expand(
     ----------
     problem : Problem
     alpha : float
-    found : Result
+    result : Result
         In the coordinates of a Gram matrix.
     T : ndarray of shape (m, p, p)
     weights : ndarray of shape (m,) or (m, p)
     outward : callable, optional
-        From coefficients of ``found`` to coordinates (r, p) of the problem.
+        From coefficients of ``result`` to coordinates (r, p) of the problem.
     """
-    C, witness = (problem.rows(outward(A), alpha) for A in (found.C, found.witness))
-    return store_rows(problem, found, C, witness, T, weights, problem.mean_y)
+    C, witness = (problem.rows(outward(A), alpha) for A in (result.C, result.witness))
+    return store_rows(problem, result, C, witness, T, weights, problem.mean_y)
 
 
 def store_rows(
     problem: Problem,
-    found: Result,
+    result: Result,
     C: Array,
     witness: Array,
     T: Array,
@@ -448,7 +448,7 @@ def store_rows(
     shift = np.einsum("mn,np,mpq->q", problem.mean_k / problem.scales[:, None], C, T)  # (p,)
     check_finite(C, T, shift)
     intercept = np.asarray(mean - shift)
-    return replace(found, C=C, witness=witness, T=T, weights=weights, intercept=intercept)
+    return replace(result, C=C, witness=witness, T=T, weights=weights, intercept=intercept)
 
 
 def _check_parts(kernels: ArrayLike | list[KernelPart], Y: Array) -> list[KernelPart]:

@@ -77,7 +77,7 @@ class Point(NamedTuple):
 class Step(NamedTuple):
     """New parameters, coefficients to continue from, and the number of evaluations.
 
-    A solver with a stopping rule of its own also gives its reason and its objectives.
+    A solver that decides when to stop also gives its reason and its objectives.
     """
 
     L: Array
@@ -91,8 +91,8 @@ class Solver(NamedTuple):
     """A solver, and what it needs.
 
     ``run`` takes a Gram matrix of the class ``gram``, a penalty that offers ``needs``, a point, a
-    number of steps and a tolerance. It is restarted after ``steps`` steps; None is a solver that
-    has a stopping rule of its own.
+    number of steps and a tolerance. It is restarted after ``steps`` steps, or never if this is
+    None: such a solver decides when to stop.
     """
 
     run: Callable[[Any, Any, Point, int, float], Step]
@@ -144,10 +144,10 @@ def solve_convex(
     >>> from entangled_kernels.convex import KroneckerGram, Schatten
     >>> targets = np.array([[3.0, 3.0], [0.0, 0.1]])
     >>> gram = KroneckerGram(targets, 0.5, np.array([2.0, 1.0]))
-    >>> found = solve_convex(gram, Schatten(1.0, radius=2.0), np.eye(2)[None])
-    >>> found.gap <= 1e-6 * found.value
+    >>> result = solve_convex(gram, Schatten(1.0, radius=2.0), np.eye(2)[None])
+    >>> result.gap <= 1e-6 * result.value
     True
-    >>> found.T[0].round(2)
+    >>> result.T[0].round(2)
     array([[1., 1.],
            [1., 1.]])
     """

@@ -1,4 +1,4 @@
-"""What the convex learners share: kernels on columns of a table, and certificates of a search."""
+"""Kernels on columns of a table, and the attributes that say how a convex search ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ColumnKernel:
     ----------
     name : str
     kernel : str, kernel object, function of two rows, or transformer
-        The kernel of a transformer is the inner product of what it gives; ``"linear"`` that of the
+        The kernel of a transformer is the inner product of its output; ``"linear"`` is that of the
         columns.
     columns : ndarray of int
     """
@@ -40,7 +40,7 @@ class ColumnKernel:
 
     @property
     def is_features(self) -> bool:
-        """Whether the kernel is an inner product of features that are at hand."""
+        """Whether the kernel is an inner product of features that can be computed."""
         return self._is_transformer or (isinstance(self.kernel, str) and self.kernel == "linear")
 
     @property
@@ -75,9 +75,9 @@ class ColumnKernel:
 
 
 def store_certificate(estimator: Any, result: Result, solver_params: Any, subject: str) -> None:
-    """Keep how a convex search ended in the attributes of an estimator, or warn that it did not.
+    """Store objective, gap and reason of a convex search in an estimator; warn unless it converged.
 
-    The warning begins with ``subject``, what was searched for.
+    The warning begins with ``subject``, which names what was learned.
     """
     estimator.objective_, estimator.duality_gap_ = result.value, result.gap
     estimator.n_iter_, estimator.converged_ = result.n_iter, result.converged
@@ -101,7 +101,7 @@ def store_certificate(estimator: Any, result: Result, solver_params: Any, subjec
 def resolve_kernels(
     kernels: Any, n_columns: int, column_names: Sequence[str] | None
 ) -> list[ColumnKernel]:
-    """Kernels as they may be given, with columns as indices, or an error that names the bad one."""
+    """Kernels of the parameter ``kernels``, with columns as indices; errors name the bad one."""
     if kernels is None:
         kernels = list(DEFAULT)
     if isinstance(kernels, Mapping):

@@ -28,7 +28,7 @@ __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
 
 
 class MultiViewLearner(BaseEstimator):
-    """What regression and classification from several views share."""
+    """Base class of regression and classification from several views."""
 
     n_iter_: int
 
@@ -211,8 +211,8 @@ class MultiViewKernelRidge(MultiViewLearner, MultiTargetRegressor):
         self._check_parameters()
         targets = self._take_targets(y, missing=True)
         rows = self._check_rows(X, reset=True)
-        measured, Y, weight = self._measured(rows, targets, sample_weight)
-        self._learn_views(rows if measured.all() else rows[measured], Y, weight)
+        used, Y, weight = self._measured(rows, targets, sample_weight)
+        self._learn_views(rows if used.all() else rows[used], Y, weight)
         return self
 
     def predict(self, X: Any) -> Any:

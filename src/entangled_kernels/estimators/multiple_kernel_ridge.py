@@ -13,7 +13,7 @@ from ..convex import (
     Problem,
     Result,
     learn_diagonal,
-    learn_own,
+    learn_separate,
     learn_shared,
     learn_weights,
     reduce_problem,
@@ -39,7 +39,7 @@ LEARNERS = {
     "identity": learn_weights,
     "diagonal": learn_diagonal,
     "shared": learn_shared,
-    "own": learn_own,
+    "own": learn_separate,
 }
 
 
@@ -126,8 +126,8 @@ class MultipleKernelRidge(MultiTargetRegressor):
     ``"own"`` m n p (n + p) without a ridge system to solve.
 
     Missing targets have no squared errors. ``"own"`` and ``"diagonal"`` leave them out; the others
-    solve complete problems with better and better values for missing targets, until the duality
-    gap is closed. ``"shared"``, which is not convex, also stops when new values no longer lower the
+    solve complete problems, with values for the missing targets that improve each time, until the
+    duality gap is closed. ``"shared"``, which is not convex, also stops when new values no longer lower the
     objective, and its gap may stay larger.
 
     References
@@ -196,10 +196,10 @@ class MultipleKernelRidge(MultiTargetRegressor):
         targets = self._take_targets(y, missing=True)
         check_numeric_columns(X)
         rows = self._validate(X, reset=True)
-        measured, Y, weight = self._measured(rows, targets, sample_weight)
+        used, Y, weight = self._measured(rows, targets, sample_weight)
         # A copy would change the last bits: scikit-learn takes distances between an array and
         # itself apart.
-        rows = rows if measured.all() else rows[measured]
+        rows = rows if used.all() else rows[used]
         given = resolve_kernels(
             self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None)
         )

@@ -32,8 +32,8 @@ __all__ = ["OperatorFourierRidge"]
 class OperatorFourierRidge(MultiTargetRegressor):
     """Ridge regression in the space of random Fourier features of an operator-valued kernel.
 
-    Minimises sum_i ||y_i - Phi(x_i) w||^2 + alpha |w|^2 over weights w. Fields learned with
-    curl-free or divergence-free features are so exactly, wherever they are looked at.
+    Minimises sum_i ||y_i - Phi(x_i) w||^2 + alpha |w|^2 over weights w. With curl-free or
+    divergence-free features the fitted field has no curl, or no divergence, at any point.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class OperatorFourierRidge(MultiTargetRegressor):
 
     Notes
     -----
-    All that is kept of rows is the moments of m scalar features and the targets, so that rows may
-    come in any number of batches, in any order: `partial_fit`, `fit_batches`, or `fit` on Dask
-    tables, whose moments are taken where the rows are. Time n m (m + p) to take rows in, then as
+    Only moments of m scalar features and the targets are kept, so that rows may come in any number
+    of batches, in any order: by `partial_fit`, `fit_batches`, or `fit` on Dask tables, whose
+    moments are computed where the rows are. Time n m (m + p) for the moments, then that of
     `OperatorFourierFeatures.solve`.
 
     Examples
@@ -111,13 +111,13 @@ class OperatorFourierRidge(MultiTargetRegressor):
         return self.partial_fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Take in more rows; after any number of calls the model is that of `fit` on all of them."""
+        """Add rows; after any number of calls the model is that of `fit` on all of them."""
         self._check_parameters()
         with unchanged_on_error(self):
-            # A copy, of which the parts are replaced: the rows are given back if solving fails.
+            # A copy, so that the stream is unchanged if solving fails.
             stream = RowStream() if self._stream is None else copy(self._stream)
             stream.parts = dict(stream.parts)
-            self._take(stream, Batch(X, y, sample_weight))
+            self._add_rows(stream, Batch(X, y, sample_weight))
             self._stream = stream
             return self._solve()
 
@@ -139,7 +139,7 @@ class OperatorFourierRidge(MultiTargetRegressor):
         targets : list of str, optional
             Names of the target columns, where batches are data frames.
         progress : callable, optional
-            Called with every batch after it was taken in.
+            Called with every batch after its rows were added.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class OperatorFourierRidge(MultiTargetRegressor):
 
         def add(batch: Batch, name: str) -> None:
             if _num_samples(batch.X):
-                self._take(stream, batch)
+                self._add_rows(stream, batch)
 
         draw = self._draw_features
         add_batches(batches, stream, add, draw, targets=targets, progress=progress)
@@ -183,7 +183,7 @@ class OperatorFourierRidge(MultiTargetRegressor):
 
     @property
     def n_samples_seen_(self) -> int:
-        """Number of rows taken in."""
+        """Number of rows that were added."""
         if self._stream is None:
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute 'n_samples_seen_'"
@@ -205,8 +205,8 @@ class OperatorFourierRidge(MultiTargetRegressor):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _take(self, stream: RowStream, batch: Batch) -> None:
-        """Check rows and take them into a stream; the first rows give names and shapes."""
+    def _add_rows(self, stream: RowStream, batch: Batch) -> None:
+        """Check rows and add them to a stream; the first rows give names and shapes."""
         first = stream.n_outputs is None
         targets = self._take_targets(batch.y, reset=first)
         check_numeric_columns(batch.X)
@@ -240,13 +240,13 @@ class OperatorFourierRidge(MultiTargetRegressor):
         return drawn, None
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit on the partitions of Dask tables, wherever they are; a row is brought here for the names."""
+        """Fit on the partitions of Dask tables, where they are; one row gives names and shapes."""
         partitions = split_partitions(X, y, sample_weight)
         stream = RowStream()
         for name, batch in first_rows(partitions, 1):
             if _num_samples(batch.X):
                 with naming_batch(name):
-                    self._take(stream, Batch(batch.X, batch.y))
+                    self._add_rows(stream, Batch(batch.X, batch.y))
                 break
         if stream.n_outputs is None:
             raise ValueError("X must hold at least one row, got none")
@@ -287,5 +287,5 @@ def _partition_stream(
     """A stream of the rows of a partition alone; there are no folds, and so no groups."""
     stream = RowStream() if estimator._stream is None else estimator._stream.blank()
     if _num_samples(X):
-        estimator._take(stream, Batch(X, y, sample_weight))
+        estimator._add_rows(stream, Batch(X, y, sample_weight))
     return stream

@@ -57,7 +57,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
     output_gamma : float or None, default=None
         Of the kernel between variables; None is 0.2 / lags. Not used by ``"additive"``.
     penalty : {"frobenius", "schatten", "elastic", "entrywise"}, default="frobenius"
-        What keeps B to the size of the identity; see `OutputKernelRidge` with ``constraint=True``.
+        Penalty that bounds B by its value at the identity; see `OutputKernelRidge` with ``constraint=True``.
     norm : float, default=1.0
         Of the constraint on the weights of ``"additive"``, at least 1.
     solver_params : dict or None, default=None
@@ -80,7 +80,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
     mean_, scale_ : ndarray of shape (p,)
         Of the training series.
     last_ : ndarray of shape (lags, p)
-        The last steps of the training series, from which `forecast` goes on.
+        The last steps of the training series, from which `forecast` continues.
     duality_gap_, objective_ : float
     n_iter_ : int
     converged_ : bool
@@ -180,7 +180,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         ----------
         steps : int
         X : array-like of shape (n_steps, p), optional
-            At least ``lags`` rows; the last ones are gone on from.
+            At least ``lags`` rows; the forecast continues from the last ones.
 
         Returns
         -------
@@ -234,7 +234,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         return np.asarray(slopes * units[:, :, None])
 
     def _series_of(self, X: Any, least: int) -> Array:
-        """Steps of X, at least so many."""
+        """Checked steps of X, at least ``least`` of them."""
         series = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
         if len(series) < least:
             raise ValueError(

@@ -122,7 +122,7 @@ class OutputKernelRidge(MultiTargetRegressor):
         `entangled_kernels.convex.graph_output_kernel` for a graph of the targets.
     rank : int or None, default=None
         Largest rank of L. With a rank the penalty on L is its trace, which by itself already
-        favours low ranks, in the place of the squared Frobenius norm.
+        favours low ranks, instead of the squared Frobenius norm.
     fit_intercept : bool, default=True
         Whether each target has a constant that is not penalised. `KernelRidge` has none; here it is
         the default because without it the means of the targets are learned as if they were
@@ -172,9 +172,9 @@ class OutputKernelRidge(MultiTargetRegressor):
     where K C L + alpha C = Y gives C, and the rest is convex in L. A sample weight w_i multiplies
     the squared errors of row i, so it counts as that many copies of the row, and the equation reads
     w_i (K C L - Y)_i + alpha C_i = 0. With weights w_io of single targets, zero if a target is
-    missing, the squared errors are sum w_io (y_io - f_o(x_i))^2. Complete problems, with better and
-    better values for missing targets, are solved until the duality gap is at most tol^2 times the
-    objective (with a rank, until these values agree with the fit). With l_1, ..., l_p the
+    missing, the squared errors are sum w_io (y_io - f_o(x_i))^2. Complete problems are
+    solved, with values for the missing targets that improve each time, until the duality gap is at
+    most tol^2 times the objective (with a rank, until these values agree with the fit). With l_1, ..., l_p the
     eigenvalues of L the penalties are
 
     - ``"frobenius"``: ||L||^2 / 2, and L = C^T K C / 2;

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 COLUMN_CHUNK = 64
-# Targets whose norms differ by more than this are solved apart.
+# Unrelated targets whose norms differ by more than this factor are solved one group at a time.
 FAR = 1e3
 NYSTROEM_RANK = 300
 
