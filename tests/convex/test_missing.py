@@ -227,14 +227,6 @@ def test_features_with_missing_targets_are_their_gram_matrices(rng):
     assert one.value == pytest.approx(other.value, rel=2e-6)
 
 
-def test_complete_problems_run_out(rng):
-    K, Y, weights = make_partial_kernels(rng)
-    found = learn_weights(
-        reduce_problem([KernelPart(k) for k in K], Y, weights), 1e-3, max_iter=2, tol=1e-8
-    )
-    assert (found.converged, found.reason) == (False, "max_iter")
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_minimum_with_missing_targets(rng, weighted):
     """Ridge regression of every output on its own targets, by complete problems."""

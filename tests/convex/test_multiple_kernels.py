@@ -175,13 +175,6 @@ def test_many_rows_start_from_some_of_them(rng):
     assert gap <= 1.001e-6 * value
 
 
-def test_steps_run_out(rng):
-    K, Y = make_kernels(rng, 20, 3, 4)
-    for learn in (learn_weights, learn_separate, learn_shared):
-        result = learn(problem_of(K, Y), 1e-3, max_iter=2, tol=1e-8)
-        assert (result.converged, result.reason) == (False, "max_iter")
-
-
 SIZES = (2, 3, 2)
 ALPHA, ETA = 0.4, 0.7
 

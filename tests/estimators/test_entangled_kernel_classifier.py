@@ -159,3 +159,9 @@ def test_groups_and_weights_reach_the_regression(wine):
 def test_errors_name_what_is_wrong(options, y, name):
     with pytest.raises(ValueError, match=name):
         quick(**options).fit(np.arange(24.0).reshape(12, 2), y)
+
+
+@pytest.mark.parametrize("X", [(), "", {"a": 1}, [], 3.0], ids=repr)
+def test_tables_that_are_none_are_refused(X):
+    with pytest.raises((TypeError, ValueError), match="X|array|samples"):
+        quick().fit(X, [0, 1] * 6)

@@ -20,11 +20,10 @@ from entangled_kernels.linalg import (
     KroneckerOperator,
     LowRankKroneckerOperator,
     LowRankOperator,
-    operators,
 )
 from kernels.draws import random_psd
-from kernels.registry import KERNELS, P
-from kernels.sample import MASK, R, X, check_factor, dense_system
+from kernels.registry import P
+from kernels.sample import MASK, X, check_factor, dense_system
 
 
 def reduced(system):
@@ -160,14 +159,3 @@ def test_spectrum_minimises_the_stabilised_objective(rng):
     best = DenseFactor(as_operator(G, 2), krein=True).solve(y, alpha).ravel()
     for size in (1e-3, 0.1, 1.0):
         assert objective(best) < objective(best + size * rng.normal(size=6))
-
-
-def test_the_masked_matrix_is_formed_some_rows_at_a_time(monkeypatch):
-    operator = KERNELS["transformable coordinates"](X)
-    whole = DenseFactor(operator, MASK).solve(R, 0.2)
-    monkeypatch.setattr(operators, "CHUNK_NUMBERS", 5 * 12 * P**2)
-    seen = []
-    rows = operator.block_rows
-    monkeypatch.setattr(operator, "block_rows", lambda part: seen.append(part) or rows(part))
-    np.testing.assert_allclose(DenseFactor(operator, MASK).solve(R, 0.2), whole, rtol=1e-12)
-    assert [part.stop - part.start for part in seen] == [5, 5, 2]

@@ -5,7 +5,6 @@ import pytest
 
 from entangled_kernels.kernels import (
     SOLVERS,
-    BlockRidge,
     SeparableKernel,
     factorize,
     lowest_eigenvalue,
@@ -24,7 +23,6 @@ from kernels.registry import KERNELS, P
 from kernels.sample import CASES, PAIRS, PSD, ROWS, WEIGHTS, R, X, dense_system
 
 from reference import blocks
-from reference import missing as reference
 
 STRUCTURED = (KroneckerOperator, LowRankOperator, SumOfKroneckersOperator)
 every_case = pytest.mark.parametrize("weights", CASES.values(), ids=CASES.keys())
@@ -110,13 +108,6 @@ def test_rows_without_targets_do_not_count():
     assert select_solver(KERNELS["separable linear"], X, weights).solver == "kronecker"
 
 
-def test_the_reason_names_structure_and_sizes():
-    reasons = [select_solver(KERNELS[name], X).reason for name in ("separable rbf", "kraus")]
-    assert "separable: factorise its 12 x 12 Gram matrix and its 3 x 3 output matrix" in reasons[0]
-    assert "rank at most 2" in reasons[1]
-    assert "Targets are missing" in select_solver(KERNELS["separable rbf"], X, WEIGHTS).reason
-
-
 def test_errors_name_the_argument():
     operator = KERNELS["separable rbf"](X)
     with pytest.raises(
@@ -127,15 +118,6 @@ def test_errors_name_the_argument():
         factorize(operator, solver="cholesky")
     with pytest.raises(TypeError, match="kernel must be a kernel of"):
         select_solver("rbf", X)
-    for weights, message in [
-        (np.ones(5), r"weights must be .* shape \(12,\) or \(12, 3\), got shape \(5,\)"),
-        ("none", "weights must be .* got 'none'"),
-        (-np.ones(12), "weights must be finite and not negative"),
-        (np.full((12, P), np.nan), "weights must be finite and not negative"),
-        (np.full(12, 1e300), "squares have a finite sum, got 1e\\+300"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            select_solver(KERNELS["separable rbf"], X, weights)
 
 
 def test_options_reach_the_iteration():
@@ -149,59 +131,6 @@ def test_options_reach_the_iteration():
         factor.solve(R, 1e-4)
         assert factor.n_iter == 2
         assert factor.residual > 1e-10
-
-
-# Ridge regression
-
-
-rng = np.random.default_rng(8)
-Y = 2.0 + rng.normal(size=(12, P))
-HOLES = np.where(rng.uniform(size=(12, P)) < 0.3, np.nan, Y)
-HOLES[:, 2] = np.nan
-HOLES[4, 2] = 1.0  # one row has this target
-HOLES[:, 0] = Y[:, 0]
-HOLES_WEIGHTS = reference.target_weights(HOLES, rng.uniform(0.2, 3.0, size=(12, P)))
-KERNEL = KERNELS["sum of separable"]
-Z = rng.normal(size=(4, X.shape[1]))
-PROBLEMS = {"complete": (Y, None), "rows": (Y, ROWS), "missing": (HOLES, HOLES_WEIGHTS)}
-
-
-@pytest.mark.parametrize("chunk", [1, 2**22])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("case", PROBLEMS)
-def test_ridge_equals_the_definition(case, intercept, chunk, monkeypatch):
-    monkeypatch.setattr(ridge, "CHUNK_NUMBERS", chunk)
-    targets, weights = PROBLEMS[case]
-    W = reference.target_weights(targets, weights)
-    model = BlockRidge(KERNEL(X), weights, fit_intercept=intercept)
-    for alpha in (0.1, 2.0):
-        c, b = reference.fit(KERNEL, X, targets, W, alpha, intercept)
-        ours = model.coefficients(targets, alpha)
-        np.testing.assert_allclose(ours[0], c, atol=1e-9)
-        np.testing.assert_allclose(ours[1], b, atol=1e-9)
-        np.testing.assert_array_equal(model.intercepts(targets, alpha), ours[1])
-        cross = KERNEL(X, Z).to_dense().reshape(12, P, -1)
-        prior = np.einsum("ioo->io", KERNEL.diag(Z))
-        variance = prior - model.variance_reduction(cross, alpha)
-        expected = reference.std(KERNEL, X, W, Z, alpha, intercept)
-        np.testing.assert_allclose(np.sqrt(variance), expected, atol=1e-9)
-        expected = reference.loo_residuals(KERNEL, X, targets, W, alpha, intercept)
-        np.testing.assert_allclose(model.loo_residuals(targets, alpha), expected, atol=1e-9)
-
-
-def test_a_constant_added_to_a_target_moves_its_intercept_only():
-    model = BlockRidge(KERNEL(X), HOLES_WEIGHTS, fit_intercept=True)
-    c, b = model.coefficients(HOLES, 0.3)
-    moved_c, moved_b = model.coefficients(HOLES + np.array([0.0, 100.0, -7.0]), 0.3)
-    np.testing.assert_allclose(moved_c, c, atol=1e-10)
-    np.testing.assert_allclose(moved_b - b, [0.0, 100.0, -7.0], atol=1e-10)
-
-
-def test_the_largest_residual_of_all_solves_is_kept():
-    model = BlockRidge(KERNEL(X), HOLES_WEIGHTS, "cg", fit_intercept=True, max_iter=2)
-    model.coefficients(HOLES, 1e-4)
-    assert model.residual >= model.factor.residual > 1e-10
-    assert model.n_iter == 2
 
 
 # The lowest eigenvalue

@@ -7,7 +7,6 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from entangled_kernels import linalg
 from entangled_kernels.linalg import (
     BlockOperator,
-    FunctionOperator,
     HadamardOperator,
     SumOperator,
     operators,
@@ -51,21 +50,6 @@ def test_every_operator_is_registered():
     offered = {kind for kind in offered if issubclass(kind, BlockOperator)} - {BlockOperator}
     built = {type(build(np.random.default_rng(0), float, N, N)[0]) for build in OPERATORS.values()}
     assert built == offered
-
-
-@pytest.mark.parametrize("n", [1, 3, 8])
-def test_the_diagonal_of_a_function_comes_in_square_pieces(n, monkeypatch):
-    monkeypatch.setattr(operators, "DIAGONAL_CHUNK", 3)
-    blocks = np.random.default_rng(0).normal(size=(n, n, P, P))
-    asked = []
-
-    def between(A, B):
-        asked.append((len(A), len(B)))
-        return blocks[np.ix_(A, B)]
-
-    diagonal = FunctionOperator(between, np.arange(n), np.arange(n), P).diagonal_blocks()
-    np.testing.assert_array_equal(diagonal, blocks[np.arange(n), np.arange(n)])
-    assert max(asked) <= (3, 3)
 
 
 def test_composes_with_scipy_operators():

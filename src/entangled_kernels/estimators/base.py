@@ -183,7 +183,10 @@ def check_columns(estimator: Any, X: Any, *, reset: bool = True) -> None:
     """Keep or compare number and names of the columns of a table that only the feature map reads."""
     if isinstance(X, np.ndarray) and X.ndim != 2:
         check_array(X, dtype=None, ensure_all_finite=False)  # raises scikit-learn's own error
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    try:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except (IndexError, KeyError):
+        raise ValueError(f"X must be a table with rows and columns, got {X!r:.80}") from None
 
 
 def check_overflow(values: Array) -> None:

@@ -174,8 +174,8 @@ class OutputKernelRidge(MultiTargetRegressor):
     w_i (K C L - Y)_i + alpha C_i = 0. With weights w_io of single targets, zero if a target is
     missing, the squared errors are sum w_io (y_io - f_o(x_i))^2. Complete problems are
     solved, with values for the missing targets that improve each time, until the duality gap is at
-    most tol^2 times the objective (with a rank, until these values agree with the fit). With l_1, ..., l_p the
-    eigenvalues of L the penalties are
+    most tol^2 times the objective (with a rank, until these values agree with the fit). With
+    l_1, ..., l_p the eigenvalues of L the penalties are
 
     - ``"frobenius"``: ||L||^2 / 2, and L = C^T K C / 2;
     - ``"schatten"``: sum l^q / 2, the Frobenius norm at q = 2 and the trace at q = 1;

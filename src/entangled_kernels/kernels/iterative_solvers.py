@@ -115,9 +115,31 @@ class _IterativeFactor:
     def __init__(self, operator: BlockOperator, tol: float, max_iter: int) -> None:
         self.shape, self.tol, self.max_iter = (operator.n_rows, operator.n_outputs), tol, max_iter
         self.n_iter, self.residual = 0, 0.0
+        self._groups = _related_targets(operator)
 
     def solve(self, R: Array, alpha: float) -> Array:
-        """Solve for right-hand sides R of shape (n, p, c)."""
+        """Solve for right-hand sides R of shape (n, p, c).
+
+        Systems of unrelated targets are independent. They are solved group by group if the sizes of
+        the groups are far apart: solved together, the stopping rule is that of the largest targets,
+        and their rounding hides the small ones.
+        """
+        groups = self._groups
+        norms = np.array([np.linalg.norm(R[:, group], axis=(0, 1)) for group in groups])
+        least = np.where(norms > 0.0, norms, np.inf).min(axis=0)  # (c,)
+        if len(groups) == 1 or (norms.max(axis=0) <= FAR * least).all():
+            return self._solve(R, alpha)
+        solved, n_iter, residual = np.empty_like(R), 0, 0.0
+        for group in groups:
+            alone = np.zeros_like(R)
+            alone[:, group] = R[:, group]
+            solved[:, group] = self._solve(alone, alpha)[:, group]
+            n_iter, residual = max(n_iter, self.n_iter), max(residual, self.residual)
+        self.n_iter, self.residual = n_iter, residual
+        return solved
+
+    def _solve(self, R: Array, alpha: float) -> Array:
+        """Solve for all targets together, and set `n_iter` and `residual`."""
         raise NotImplementedError
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
@@ -146,11 +168,6 @@ class ConjugateGradientFactor(_IterativeFactor):
         super().__init__(operator, tol, max_iter)
         self.operator = operator
         self._preconditioner = _make_preconditioner(operator)
-        self._groups = _related_targets(operator)
-
-    def solve(self, R: Array, alpha: float) -> Array:
-        """Solve for right-hand sides R of shape (n, p, c)."""
-        return _solve_scales(self, R, alpha)
 
     def _solve(self, R: Array, alpha: float) -> Array:
         B = R.reshape(-1, R.shape[2], 1)  # (n * p, c, 1)
@@ -179,29 +196,6 @@ def _related_targets(operator: BlockOperator) -> list[Index]:
     if isinstance(operator, SumOfKroneckersOperator):
         return related_targets(operator.Ts)
     return [np.arange(operator.n_outputs)]
-
-
-def _solve_scales(
-    factor: ConjugateGradientFactor | MaskedKroneckerFactor, R: Array, alpha: float
-) -> Array:
-    """Solve for R (n, p, c), group by group of targets if their sizes are far apart.
-
-    Systems of targets that are not related are independent. Solved together, the stopping rule is
-    that of the largest targets, and their rounding hides the small ones.
-    """
-    groups = factor._groups
-    norms = np.array([np.linalg.norm(R[:, group], axis=(0, 1)) for group in groups])  # (groups, c)
-    least = np.where(norms > 0.0, norms, np.inf).min(axis=0)
-    if len(groups) == 1 or (norms.max(axis=0) <= FAR * least).all():
-        return factor._solve(R, alpha)
-    solved, n_iter, residual = np.empty_like(R), 0, 0.0
-    for group in groups:
-        alone = np.zeros_like(R)
-        alone[:, group] = R[:, group]
-        solved[:, group] = factor._solve(alone, alpha)[:, group]
-        n_iter, residual = max(n_iter, factor.n_iter), max(residual, factor.residual)
-    factor.n_iter, factor.residual = n_iter, residual
-    return solved
 
 
 def solve_columns(
@@ -320,7 +314,6 @@ class MaskedKroneckerFactor(_IterativeFactor):
         self.B = B @ V
         self.spectrum = np.multiply.outer(k, np.clip(t, 0.0, None))[:, None, :]  # (m, 1, p)
         self.mask = mask[:, None, :]  # (n, 1, p)
-        self._groups = _related_targets(operator)
 
     # Arrays are (rows, right-hand sides, outputs), so that each factor of L is one matrix product.
 
@@ -335,10 +328,6 @@ class MaskedKroneckerFactor(_IterativeFactor):
         n, c, p = y.shape
         values = (self.mask * y) @ self.B
         return np.asarray((self.F.T @ values.reshape(n, c * p)).reshape(-1, c, p))
-
-    def solve(self, R: Array, alpha: float) -> Array:
-        """Solve for right-hand sides R of shape (n, p, c)."""
-        return _solve_scales(self, R, alpha)
 
     def _solve(self, R: Array, alpha: float) -> Array:
         y = R.swapaxes(1, 2)
