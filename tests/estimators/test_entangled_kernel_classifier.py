@@ -163,5 +163,5 @@ def test_errors_name_what_is_wrong(options, y, name):
 
 @pytest.mark.parametrize("X", [(), "", {"a": 1}, [], 3.0], ids=repr)
 def test_tables_that_are_none_are_refused(X):
-    with pytest.raises((TypeError, ValueError), match="X|array|samples"):
+    with pytest.raises((TypeError, ValueError), match=r"X|array|samples"):
         quick().fit(X, [0, 1] * 6)
