@@ -24,7 +24,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
 from typing import IO, Any
@@ -260,6 +260,8 @@ class TextFormat:
         decimal ("0,5", but not "1,234"), and no number has a point.
     encoding : str, optional
         Any that Python knows. By default UTF-8, or UTF-16 if the file begins with its mark.
+    usual_decimal : {".", ","}, default="."
+        The decimal sign of a file whose numbers do not show it.
 
     Examples
     --------
@@ -268,12 +270,13 @@ class TextFormat:
     >>> path = Path(tempfile.mkdtemp(), "t.csv")
     >>> _ = path.write_text("speed;load\n1,5;2\n")
     >>> TextFormat().of(path)
-    TextFormat(delimiter=';', decimal=',', encoding='utf-8')
+    TextFormat(delimiter=';', decimal=',', encoding='utf-8', usual_decimal='.')
     """
 
     delimiter: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    usual_decimal: str = "."
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
@@ -300,7 +303,10 @@ class TextFormat:
         encoding = self.encoding or ("utf-16" if sample.startswith(_UTF_16_MARKS) else "utf-8")
         text = sample.decode(encoding, errors="replace").lstrip("\ufeff\r\n")
         delimiter = self.delimiter or _find_delimiter(path, text)
-        return TextFormat(delimiter, self.decimal or _find_decimal(text, delimiter), encoding)
+        if delimiter == ",":
+            return replace(self, delimiter=delimiter, decimal=".", encoding=encoding)
+        decimal = self.decimal or _find_decimal(text, delimiter) or self.usual_decimal
+        return replace(self, delimiter=delimiter, decimal=decimal, encoding=encoding)
 
 
 def _first_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -315,9 +321,8 @@ def _find_delimiter(path: str | os.PathLike[str], text: str) -> str:
     return max(DELIMITERS, key=re.sub('"[^"]*"', "", text.partition("\n")[0]).count)
 
 
-def _find_decimal(text: str, delimiter: str) -> str:
-    if delimiter == ",":
-        return "."
+def _find_decimal(text: str, delimiter: str) -> str | None:
+    """The decimal sign of the numbers in a text; None if no number shows it."""
     # The first line holds names; a number cut off at the end of the sample still shows its sign.
     rows = csv.reader(text.partition("\n")[2][:_SAMPLE_CELLS].splitlines(), delimiter=delimiter)
     sure = False
@@ -327,7 +332,7 @@ def _find_decimal(text: str, delimiter: str) -> str:
                 if _POINT_NUMBER.fullmatch(cell):
                     return "."
                 sure |= bool(_COMMA_NUMBER.fullmatch(cell)) and not _GROUPED_NUMBER.fullmatch(cell)
-    return "," if sure else "."
+    return "," if sure else None
 
 
 def need_arrow() -> Any:

@@ -62,7 +62,6 @@ def test_links_that_lead_nowhere(folder, target, check):
         "predict plant.model plant.csv --out link.csv",
         "inspect plant.model --report link",
         "compare plant.csv -t pressure -i 'net load' --report link",
-        "compare plant.csv -t pressure -i 'net load' --results link",
         "reproduce digits --out link",
         "demo --out link",
     ],
@@ -88,7 +87,6 @@ def test_no_command_writes_through_a_dangling_link(plant, run, folder, tmp_path_
         "plan plant.model plant.csv --out plant.csv",
         "inspect plant.csv --report plant.csv",
         "compare plant.csv -t pressure --report plant.csv",
-        "compare comparison.csv -t pressure --results .",
     ],
 )
 def test_no_command_replaces_what_it_reads(plant, run, folder, arguments):

@@ -98,6 +98,12 @@ def test_tables_are_written_in_the_dialect_of_the_input(plant, run, folder, fitt
     pd.testing.assert_frame_equal(read_table("p.csv"), read_table("q.csv"))
     run(f"plan {fitted} plant.csv --out plan.csv")
     assert (folder / "plan.csv").read_text().startswith("measure_1;reduction_1")
+    # A table of whole numbers shows no decimal sign; that of the training table counts.
+    plant.to_csv("comma.csv", index=False, sep=";", decimal=",")
+    run(f"fit comma.csv -t '{TARGETS}' -x id -f linear -o comma.model")
+    plant.select_dtypes("number").round().astype(int).to_csv("whole.csv", index=False, sep=";")
+    run("predict comma.model whole.csv --out whole-p.csv")
+    assert "," in (folder / "whole-p.csv").read_text().splitlines()[1]
     error = run(f"predict {fitted} plant.csv --out r.csv --output-format xml", code=2).stderr
     assert "--output-format must be one of comma, semicolon, tab" in error
 

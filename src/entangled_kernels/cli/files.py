@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..files import TEXT_KINDS, file_kind
 from .errors import CommandError
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "check_table",
     "files_of",
     "in_batches",
+    "is_text",
     "local_table",
     "place_of",
 ]
@@ -43,6 +45,11 @@ def in_batches(table: Path, max_memory: float) -> bool:
 
 def _is_pattern(table: Path) -> bool:
     return any(sign in str(table) for sign in "*?[")
+
+
+def is_text(table: Path) -> bool:
+    """Whether a table is one file of text."""
+    return file_kind(table) in TEXT_KINDS and table.is_file()
 
 
 def check_table(table: Path) -> None:

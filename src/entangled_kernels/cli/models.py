@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,6 @@ from ..io import (
     Hints,
     ModelFileError,
     SavedModel,
-    TextFormat,
     append_table,
     open_model,
     read_table,
@@ -42,7 +41,7 @@ from ..selection import split_rows
 from ..streams import Batch, BatchReader, file_kind, read_batches, table_columns
 from .errors import CommandError
 from .files import STREAM, check_input, in_batches
-from .options import FitOptions, ReadingOptions
+from .options import FitOptions, NewRowsOptions, ReadingOptions
 from .screen import Screen, say_note
 from .tables import TrainingTable, batch_bytes, left_out_in_words, watch_batches
 
@@ -65,7 +64,6 @@ __all__ = [
     "settings_of",
     "targets_of",
     "text_encoder",
-    "write_parts",
 ]
 
 
@@ -424,7 +422,11 @@ class NewRows:
         feature_map = getattr(self.model, "feature_map_", None)
         self.texts = known_texts(feature_map)
         self.told: set[str] = set()
-        self.text_format = options.text_format()
+        # The decimal sign of the training table, where the new one does not show its own.
+        usual = saved.info.get("decimal", ".")
+        self.text_format = replace(
+            options.text_format(), usual_decimal="," if usual == "," else "."
+        )
         fills = fills_missing(feature_map)
         self.missing = options.missing or ("median" if fills else "error")
         if self.missing == "median" and not fills:
@@ -498,6 +500,23 @@ class NewRows:
         if self.n_left_out:
             say_note(left_out_in_words(self.n_left_out, self.n_rows))
 
+    def write(
+        self, frames: Iterable[Any], out: Path, table: Path, options: NewRowsOptions
+    ) -> tuple[int, list[str]]:
+        """Write what was found in a table, part by part; number of rows, and names of columns."""
+        written = options.written_format(table, self.text_format)
+        if out != STREAM and not in_batches(table, options.max_memory):
+            (frame,) = frames
+            write_table(frame, out, written)
+            return len(frame), list(frame.columns)
+        rows, columns = 0, list[str]()
+        to_stream = nullcontext(text_appender(sys.stdout, written))
+        with to_stream if out == STREAM else append_table(out, written) as append:
+            for frame in frames:
+                append(frame)
+                rows, columns = rows + len(frame), list(frame.columns)
+        return rows, columns
+
     def beside_kept(self, frame: Any, found: Any, suffix: str = "") -> Any:
         """The table to write: columns that are kept, and what was found, renamed where both have it."""
         names = self.names_beside_kept(list(found.columns), suffix)
@@ -527,24 +546,6 @@ def require_calibrated(saved: SavedModel, path: Path, option: str) -> None:
         raise ModelFileError(
             f"{path}: {option} needs errors of unseen rows, and {error}; fit it again"
         ) from error
-
-
-def write_parts(
-    parts: Iterable[Any], out: Path, text_format: TextFormat, *, several: bool
-) -> tuple[int, list[str]]:
-    """Write data frames below each other to one file; number of rows, and names of columns."""
-    rows, columns = 0, list[str]()
-    if several or out == STREAM:
-        to_stream = nullcontext(text_appender(sys.stdout, text_format))
-        with to_stream if out == STREAM else append_table(out, text_format) as append:
-            for frame in parts:
-                append(frame)
-                rows, columns = rows + len(frame), list(frame.columns)
-    else:
-        (frame,) = parts
-        write_table(frame, out, text_format)
-        rows, columns = len(frame), list(frame.columns)
-    return rows, columns
 
 
 def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, Any]:

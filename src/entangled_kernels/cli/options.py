@@ -15,6 +15,7 @@ import typer
 
 from ..files import TextFormat
 from .errors import CommandError, check_choice
+from .files import is_text
 
 __all__ = [
     "FEATURES",
@@ -29,7 +30,6 @@ __all__ = [
     "data_home_option",
     "jobs_option",
     "option",
-    "output_format",
     "seed_option",
     "split_names",
 ]
@@ -242,16 +242,11 @@ class NewRowsOptions(ReadingOptions):
             check_choice("--output-format", self.output_format, OUTPUT_FORMATS)
         return self.text_format()
 
-
-def output_format(value: str | None, table: Path, reading: TextFormat) -> TextFormat:
-    """How CSV is to be written: as asked for, or as the table that is read, if that is text."""
-    from ..files import TEXT_KINDS, file_kind
-
-    if value is not None:
-        return TextFormat(*OUTPUT_FORMATS[value])
-    if file_kind(table) in TEXT_KINDS and table.is_file():
-        return reading.of(table)
-    return TextFormat()
+    def written_format(self, table: Path, reading: TextFormat) -> TextFormat:
+        """The format of CSV to write: as asked for, else that of the table if it is text."""
+        if self.output_format is not None:
+            return TextFormat(*OUTPUT_FORMATS[self.output_format])
+        return reading.of(table) if is_text(table) else TextFormat()
 
 
 def _in_order(options: type[Options]) -> list[Any]:

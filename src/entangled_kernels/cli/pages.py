@@ -266,10 +266,8 @@ def _add_theory(page: Report, model: Any, findings: dict[str, Any]) -> None:
 # Comparisons and experiments.
 
 
-def _add_run(page: Report, results: ExperimentResults, **more: Any) -> None:
-    """Add how the results were made, and what the methods are."""
-    hidden = ("methods", "versions", "verdict")
-    page.facts({name: value for name, value in results.meta.items() if name not in hidden} | more)
+def _add_methods(page: Report, results: ExperimentResults) -> None:
+    """Add what the methods are."""
     page.points(f"{name}: {words}" for name, words in results.meta.get("methods", {}).items())
 
 
@@ -302,29 +300,33 @@ def add_results(
 
 
 def write_comparison_page(
-    found: ExperimentResults, table: Path, data: TrainingTable, command: str, path: Path
+    results: ExperimentResults, table: Path, data: TrainingTable, command: str, path: Path
 ) -> None:
     """Write the results of `compare` on a table; the command is what to type to get them again."""
     from ..experiments.compare import time_figures
 
     lead = f"{counted(len(data.targets), 'target')} from {counted(len(data.inputs), 'input')}"
-    page = Report(found.title, lead=f"{lead}, {counted(len(data.Y), 'row')}.")
+    page = Report(results.title, lead=f"{lead}, {counted(len(data.Y), 'row')}.")
     page.section("Results")
-    if winner_in_words(found):
-        page.verdict(winner_in_words(found))
-    methods, sure = method_table(found)
+    if winner_in_words(results):
+        page.verdict(winner_in_words(results))
+    methods, sure = method_table(results)
     _add_table(page, methods, marked=sure)
-    if far := far_off_splits(found):
+    if far := far_off_splits(results):
         page.text("Partitions that are far off, and that may decide the means above:")
         page.points(far)
-    _add_figures(page, found, time_figures(found))
+    _add_figures(page, results, time_figures(results))
     page.section("What was run")
     page.text(
         "Every method chose its settings by cross-validation on the same training rows of each "
         "partition."
     )
-    _add_run(page, found, table=table, targets=listed(data.targets), inputs=listed(data.inputs))
-    _end(page, command, found.meta.get("versions", {}))
+    names = {"targets": listed(data.targets), "inputs": listed(data.inputs)}
+    kept = ("rows", "train_sizes", "repeats", "held_out", "seed")
+    meta = {name: value for name, value in results.meta.items() if name in kept}
+    page.facts({"table": table, **names, **meta})
+    _add_methods(page, results)
+    _end(page, command, results.meta.get("versions", {}))
     page.write(path)
 
 
@@ -371,7 +373,9 @@ def _add_experiment(page: Report, name: str, results: ExperimentResults, out: Pa
 
     experiment, meta = EXPERIMENTS[name], results.meta
     page.text(experiment.about)
-    _add_run(page, results)
+    hidden = ("methods", "versions", "verdict")
+    page.facts({name: value for name, value in meta.items() if name not in hidden})
+    _add_methods(page, results)
     claims = claims_table({str(meta.get("protocol", "")): {name: results}}, experiment=name)
     if claims is not None:
         _add_table(page, claims, caption=f"{results.title}: claims")

@@ -54,7 +54,7 @@ class Report:
         self.title, self.lead, self.footer = title, lead, footer
         # Blocks before the first section belong to one without a heading.
         self._sections: list[dict[str, Any]] = [{"name": "", "heading": "", "blocks": []}]
-        self._numbers = {"Table": 0, "Figure": 0, "Code": 0}
+        self._numbers = {"Table": 0, "Figure": 0}
 
     @property
     def _blocks(self) -> list[Block]:
@@ -89,7 +89,7 @@ class Report:
 
     def code(self, code: str) -> None:
         """Add commands or code to copy."""
-        self._add("code", name=self._next("Code"), code=code.strip())
+        self._add("code", code=code.strip())
 
     def verdict(self, text: str, kind: str = "plain") -> None:
         """Add a conclusion in words.

@@ -9,15 +9,7 @@ import typer
 
 from ...io import ExperimentResults, TableError
 from ..errors import check_choice, data_errors
-from ..files import (
-    STREAM,
-    check_apart,
-    check_folder,
-    check_output,
-    check_table,
-    files_of,
-    local_table,
-)
+from ..files import STREAM, check_output, check_table, files_of, local_table
 from ..options import TrainingOptions, option, split_names
 from ..process import import_learning
 from ..screen import Screen, say_note
@@ -25,10 +17,9 @@ from ..tables import TrainingTable, read_rows
 
 __all__ = ["CompareOptions", "compare"]
 
-# Names that users know, and those of the paper, whose kernels are linear in --features.
+# Names that users know, and those of the paper, whose kernels are linear in the inputs.
 COMMON = ("mean", "ridge", "kernel-ridge", "PLS", "gaussian-process", "extra-trees", "entangled")
 PAPER = ("KRR", "OKL", "EKL", "ptrEKL")
-FEATURES = ("linear", "rbf", "fourier")
 FEWEST = 8
 
 
@@ -50,14 +41,8 @@ class CompareOptions(TrainingOptions):
         metavar="N,M",
     )
     repeats: int = option("Random partitions for each size.", "-r", default=10, min=1)
-    features: str = option(
-        "Features for the methods of the paper.", "-f", default="linear", metavar="|".join(FEATURES)
-    )
     report: Path | None = option(
         "Page to write, with tables and figures.", default=None, metavar="PAGE.html"
-    )
-    results: Path | None = option(
-        "Folder for the results as JSON and CSV.", default=None, metavar="DIR"
     )
 
 
@@ -69,16 +54,11 @@ def compare(options: CompareOptions) -> None:
     missing in some rows.
     """
     screen, table = Screen(as_json=options.json), options.table
-    check_choice("--features", options.features, FEATURES)
     names, sizes = chosen_methods(options.methods), chosen_sizes(options.train_sizes)
     options.check()
     check_table(table)
     if options.report is not None:
         check_output(options.report, force=options.force, inputs=files_of(table))
-    if options.results is not None:
-        check_folder(options.results, force=options.force)
-        for kind in ("csv", "json", "npz"):
-            check_apart(options.results / f"comparison.{kind}", files_of(table))
     with local_table(table) as source:
         data = read_rows(source, options, fewest=FEWEST, work="comparing")
     for note in data.notes:
@@ -92,21 +72,18 @@ def compare(options: CompareOptions) -> None:
             f"--train-sizes must be from 3 to {n - 2}, two less than the rows, got "
             f"{options.train_sizes}",
         )
-    found = run(screen, data, names, sizes, options)
+    results = run(screen, data, names, sizes, options)
     from ..results import metric_table, metrics_of, show_tables, summaries, winner_in_words
 
-    show_tables(screen, [metric_table(found, metric) for metric in metrics_of(found)])
-    screen.say(winner_in_words(found))
-    if options.results is not None:
-        for path in found.save(options.results):
-            screen.say(f"Wrote {path}.")
+    show_tables(screen, [metric_table(results, metric) for metric in metrics_of(results)])
+    screen.say(winner_in_words(results))
     if options.report is not None:
         from ..pages import write_comparison_page
 
-        write_comparison_page(found, table, data, options.command(), options.report)
+        write_comparison_page(results, table, data, options.command(), options.report)
         screen.say(f"Wrote {options.report}.")
-    values = {"records": found.records, "meta": found.meta, "report": options.report}
-    screen.result({"summary": summaries(found), **values})
+    values = {"records": results.records, "meta": results.meta, "report": options.report}
+    screen.result({"summary": summaries(results), **values})
 
 
 def run(
@@ -125,7 +102,6 @@ def run(
             methods=names,
             train_sizes=sizes,
             repeats=options.repeats,
-            features=options.features,
             seed=options.seed,
             n_jobs=-1 if options.dask is not None and options.jobs is None else options.jobs,
             progress=progress,
@@ -145,7 +121,7 @@ def chosen_methods(methods: str | None) -> list[str]:
 
 
 def chosen_sizes(train_sizes: str | None) -> list[int]:
-    """Numbers of training rows; none when there is nothing said."""
+    """Numbers of training rows; none where the option is not given."""
     try:
         return [int(size) for size in split_names([train_sizes] if train_sizes else [])]
     except ValueError:

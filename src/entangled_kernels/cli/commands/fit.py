@@ -15,6 +15,7 @@ from ..files import (
     check_table,
     files_of,
     in_batches,
+    is_text,
     local_table,
 )
 from ..options import FEATURES, FitOptions, command_line
@@ -73,6 +74,7 @@ def fit(options: FitOptions) -> None:
             "seed": options.seed,
             "command": options.command(),
             "target_transform": scales,
+            "decimal": options.text_format().of(source).decimal if is_text(source) else ".",
         }
     save_model(model, out, info=info)
     show(screen, info, rows, source.name if table == STREAM else str(table), out)

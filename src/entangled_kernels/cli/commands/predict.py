@@ -28,7 +28,7 @@ from ..files import (
     local_table,
     place_of,
 )
-from ..options import NewRowsOptions, option, output_format, split_names
+from ..options import NewRowsOptions, option, split_names
 from ..process import import_learning
 from ..screen import Screen, say_note
 
@@ -113,16 +113,6 @@ def open_model_and_rows(
     return saved, NewRows(saved, path, kept, measured=measured, options=options)
 
 
-def write_rows(
-    options: NewRowsOptions, frames: Iterator[Any], out: Path, source: Path
-) -> tuple[int, list[str]]:
-    """Write data frames in the dialect asked for; number of rows, and names of columns."""
-    from ..models import write_parts
-
-    written = output_format(options.output_format, source, options.text_format())
-    return write_parts(frames, out, written, several=in_batches(source, options.max_memory))
-
-
 def predict(options: PredictOptions) -> None:
     """Predict the targets for every row of a table.
 
@@ -145,8 +135,8 @@ def predict(options: PredictOptions) -> None:
     with local_table(options.table) as source, data_errors(source):
         parts = new.parts(screen, source, options.max_memory)
         known_too = not in_batches(source, options.max_memory)
-        found = predictor.predictions(parts, source, known_too=known_too)
-        rows, columns = write_rows(options, found, out, source)
+        frames = predictor.predictions(parts, source, known_too=known_too)
+        rows, columns = new.write(frames, out, source, options)
     new.tell_left_out()
     if predictor.n_far:
         say_note(far_in_words(predictor.n_far, rows))
@@ -300,7 +290,7 @@ def plan(options: PlanOptions) -> None:
             for _ in frames:
                 pass
         else:
-            write_rows(options, frames, out, source)
+            new.write(frames, out, source, options)
     new.tell_left_out()
     screen.say(planner.summary_in_words())
     first = planner.first_steps()
