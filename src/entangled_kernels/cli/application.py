@@ -14,26 +14,26 @@ import typer
 from typer.core import TyperGroup
 
 from .options import command_function
-from .process import exit_at_interrupt, flush_output, hush
+from .process import discard_output, exit_at_interrupt, flush_output
 
 __all__ = ["COMMANDS", "app"]
 
-# The first sentence of each command's help. Its module has a function of its name and the dataclass
-# of its options. Modules are imported when they are asked for, and import scikit-learn when they
-# need it.
+# The first sentence of each command's help. The module of a command has a function with its name and
+# the dataclass of its options. It is imported when the command is called, and imports scikit-learn
+# only after it has checked its arguments.
 COMMANDS = {
     "demo": "Measure some targets and predict the others, with a page.",
     "fit": "Fit a model to a table and save it.",
     "predict": "Predict the targets for every row of a table.",
-    "plan": "Tell what to measure next for every row of a table.",
-    "inspect": "Tell what a model is and what it found.",
+    "plan": "Suggest what to measure next for every row of a table.",
+    "inspect": "Show what a model is, its errors, and which inputs matter.",
     "compare": "Compare methods on a table.",
     "export": "Write a model as an ONNX file, which predicts without Python.",
     "reproduce": "Run an experiment of the paper again.",
     "datasets": "List the tables of the paper, or write a sample table.",
 }
 MODULES = {"plan": "predict", "demo": "paper", "reproduce": "paper", "datasets": "paper"}
-# What typer raises for wrong options, and the class of all that it shows itself.
+# What typer raises for wrong options, and the base class of all errors that it shows itself.
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 SHOWN_ERROR: Any = typer.BadParameter.__mro__[2]
 
@@ -105,13 +105,13 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _closed_pipes() -> Iterator[None]:
-    """Nobody reads any more: that ends the command, and is no error."""
+    """End the command without an error when its reader has closed the pipe."""
     try:
         yield
     except OSError as error:
         if error.errno != errno.EPIPE:
             raise
-        hush()
+        discard_output()
         raise typer.Exit(0) from error
 
 
@@ -131,7 +131,7 @@ def _explain(error: BaseException, debug: bool) -> int:
 
 
 def _show(error: Any) -> None:
-    """A line of usage, and the error in the words of typer."""
+    """Show a line of usage, and the error in the words of typer."""
     from ..plotting.cells import visible
     from .screen import say_error
 
@@ -149,11 +149,11 @@ def _note_once() -> Any:
     """A function that shows a warning as a note, each sentence once."""
     from .screen import say_note
 
-    told = set[str]()
+    shown = set[str]()
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        if str(message) not in told:
-            told.add(str(message))
+        if str(message) not in shown:
+            shown.add(str(message))
             say_note(str(message))
 
     return show

@@ -1,4 +1,4 @@
-"""What can go wrong in a command, the sentence that says so, and the exit code."""
+"""Errors of a command: the sentence to show, and the exit code."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CODES = {
     "missing": 6,
     "interrupted": INTERRUPTED,
 }
-# Codes by the names of errors, so that nothing is imported for them; and what is said of those that
-# are no sentences themselves.
+# Exit codes by the name of an error's class, so that nothing is imported for them, and sentences for
+# errors that have none of their own.
 SENTENCES: dict[str, tuple[str, str | None]] = {
     "TableError": ("data", None),
     "BatchError": ("data", None),
@@ -50,7 +50,7 @@ def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
 
 @contextmanager
 def data_errors(path: Any) -> Iterator[None]:
-    """Name this table in what an estimator says about its data."""
+    """Name this table in the errors that an estimator raises about its data."""
     try:
         yield
     except ValueError as error:
@@ -80,9 +80,9 @@ def _sentence(error: BaseException) -> tuple[str, str | None] | None:
 
 
 def _explain_os_error(error: OSError) -> tuple[int, str]:
-    place = f" ({error.filename})" if error.filename else ""
+    file = f" ({error.filename})" if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return CODES["write"], f"the disk is full{place}; nothing was changed"
+        return CODES["write"], f"the disk is full{file}; nothing was changed"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return CODES["write"], f"not allowed to write or read{place}"
-    return CODES["write"], f"{error.strerror or error}{place}"
+        return CODES["write"], f"not allowed to write or read{file}"
+    return CODES["write"], f"{error.strerror or error}{file}"

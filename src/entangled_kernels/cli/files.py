@@ -26,18 +26,18 @@ __all__ = [
     "in_batches",
     "is_text",
     "local_table",
-    "place_of",
+    "output_name",
 ]
 
 STREAM = Path("-")
 # First bytes of the kinds of tables that are not plain text.
 KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK": "npz", b"\x1f\x8b": "csv.gz"}
-# A table takes about so many times the size of its file when it is read and worked on.
+# Memory that reading a table and working on it takes, as a multiple of the size of its file.
 GROWTH = 4
 
 
 def in_batches(table: Path, max_memory: float) -> bool:
-    """Whether a table is several files, or too large to be read at once into so many MB."""
+    """Whether a table is several files, or one too large to be read at once into this many MB."""
     if table.is_dir() or (not table.exists() and _is_pattern(table)):
         return True
     return table.exists() and table.stat().st_size * GROWTH > max_memory * 2**20
@@ -53,7 +53,7 @@ def is_text(table: Path) -> bool:
 
 
 def check_table(table: Path) -> None:
-    """Raise unless a table is a file whose name tells its kind, a folder or a pattern."""
+    """Raise unless a table is a folder, a pattern, or a file of a known kind."""
     from ..io.tables import table_kind
 
     if table == STREAM or table.is_dir() or (not table.exists() and _is_pattern(table)):
@@ -88,7 +88,7 @@ def files_of(table: Path) -> list[Path]:
 
 
 def check_apart(path: Path, inputs: Iterable[Path]) -> None:
-    """Raise when a file to write is one that is read."""
+    """Raise if a file to write is one that the command reads."""
     for other in inputs:
         if os.path.realpath(path) == os.path.realpath(other) or (
             path.exists() and other.exists() and os.path.samefile(path, other)
@@ -99,9 +99,9 @@ def check_apart(path: Path, inputs: Iterable[Path]) -> None:
 
 
 def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
-    """Raise when a file cannot be written there, or would replace another without being told to.
+    """Raise if a file cannot be written there, or would replace another without ``--force``.
 
-    What is read is never replaced.
+    A file that the command reads is never replaced.
     """
     check_link(path)
     check_apart(path, inputs)
@@ -116,7 +116,7 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Non
 
 
 def check_link(path: Path) -> None:
-    """Raise when a path is a link that leads nowhere, where nothing must be written."""
+    """Raise if a path is a link to nothing: writing would make a file elsewhere."""
     if path.is_symlink() and not path.exists():
         raise CommandError(
             f"{path} is a link to {os.readlink(path)}, which is not there; remove the link"
@@ -124,7 +124,7 @@ def check_link(path: Path) -> None:
 
 
 def check_folder(path: Path, *, force: bool) -> None:
-    """Raise unless files can be written into this folder; a full one only when told to."""
+    """Raise unless files can be written into this folder; one with files needs ``--force``."""
     check_link(path)
     if path.exists() and not path.is_dir():
         raise CommandError(f"{path} is a file, a folder was expected")
@@ -137,7 +137,7 @@ def check_folder(path: Path, *, force: bool) -> None:
 
 
 def _check_parent(path: Path) -> None:
-    """Raise unless the folder of a new file or folder is there."""
+    """Raise unless the folder of a new file or folder exists."""
     for folder in path.parents:
         check_link(folder)
     if not path.parent.exists():
@@ -145,7 +145,7 @@ def _check_parent(path: Path) -> None:
 
 
 def _check_writable(folder: Path) -> None:
-    """Try it: permissions alone do not tell."""
+    """Raise unless a file can be written; it is tried, since permissions alone do not tell."""
     if not folder.is_dir():
         raise CommandError(f"{folder} is a file, a folder was expected")
     try:
@@ -160,10 +160,10 @@ def _check_writable(folder: Path) -> None:
 
 @contextmanager
 def local_table(table: Path) -> Iterator[Path]:
-    """The table itself; what comes from standard input is a file until the work is done.
+    """The path of a table; standard input is kept in a temporary file until the work is done.
 
-    Such a file is told by its first bytes to be Parquet, Arrow, NPZ or compressed CSV, and is CSV
-    otherwise. Errors name it as if it stood in the current folder.
+    The first bytes of standard input tell whether it is Parquet, Arrow, NPZ or compressed CSV;
+    otherwise it is read as CSV. Errors name the file without its temporary folder.
     """
     if table != STREAM:
         yield table
@@ -185,13 +185,13 @@ def local_table(table: Path) -> Iterator[Path]:
             raise
 
 
-def place_of(out: Path) -> str:
-    """What people call the place of a table that was written."""
+def output_name(out: Path) -> str:
+    """The name of an output in messages."""
     return "standard output" if out == STREAM else str(out)
 
 
 def check_streams(out: Path | None, *, json: bool) -> None:
-    """Raise where both a table and the result as JSON are to go to standard output."""
+    """Raise if both a table and the result as JSON would go to standard output."""
     if out == STREAM and json:
         raise CommandError(
             "--json and --out - both write to standard output; name a file for the table"

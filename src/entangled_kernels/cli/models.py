@@ -1,4 +1,4 @@
-"""Models: how they are fitted and opened, facts about them as plain values, and new rows."""
+"""Models: fitting and opening them, facts about them as plain values, and new rows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 
-# Methods that a fitted model is compared with, and the rows up to which that is quick.
+# Methods that a fitted model is compared with, and the largest number of rows for which that is quick.
 BASELINES, MOST_BASELINE_ROWS = ("ridge", "PLS", "extra-trees"), 5000
 
 
@@ -76,8 +76,8 @@ def fit_table(
 ) -> EntangledKernelRidgeCV:
     """The model that cross-validation chooses, with progress shown.
 
-    ``scales`` are those of targets that are learned as logarithms. Missing targets of files that
-    are read in batches are counted in the table meanwhile.
+    ``scales`` are those of targets that are learned as logarithms. Missing targets of tables that
+    are read in batches are counted here.
     """
     held_out, dask = table.held_out, options.dask
     held_out.check_folds(options.folds)
@@ -99,18 +99,20 @@ def fit_table(
         if table.reader is not None:
             watch = watch_batches(table.reader, report)
 
-            def take(batch: Batch) -> None:
+            def count_and_report(batch: Batch) -> None:
                 table.missing.count(batch.y)
                 watch(batch)
 
-            return model.fit_batches(table.reader, checkpoint=options.checkpoint, progress=take)
+            return model.fit_batches(
+                table.reader, checkpoint=options.checkpoint, progress=count_and_report
+            )
         model.fit(
             table.X,
             table.Y,
             groups=held_out.values if held_out.by == "groups" else None,
             progress=lambda done, total: report(done, total, "choosing the settings, splits"),
         )
-        # Places of rows mean nothing without the table.
+        # The splits are lists of rows, which mean nothing without the table.
         by_time = held_out.by == "time"
         return model.set_params(cv=TimeSeriesSplit(options.folds)) if by_time else model
 
@@ -124,7 +126,7 @@ def _folds(table: TrainingTable, folds: int) -> Any:
 
 
 def baseline_errors(table: TrainingTable, options: FitOptions) -> dict[str, float]:
-    """The nMSE of methods that users know, on the folds of the search, each row held out once.
+    """The nMSE of well-known methods, on the folds of the search, each row held out once.
 
     Each method has its usual settings, and chooses the rest on the training rows, with folds that
     hold out groups or later rows as those of the search do. None is tried on a table of very many
@@ -174,7 +176,7 @@ def new_search(maps: list[Any], **settings: Any) -> EntangledKernelRidgeCV:
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
-    """Work on the Dask cluster at this address, joblib's parallel loops too; None stays here."""
+    """Work on the Dask cluster at this address, also in parallel loops of joblib; None for no cluster."""
     if address is None:
         yield
         return
@@ -191,7 +193,7 @@ def cluster(address: str | None) -> Iterator[None]:
 
 
 def read_on_cluster(reader: BatchReader) -> tuple[Any, Any, Any]:
-    """Inputs, targets and, where there are any, groups of the files as Dask data frames."""
+    """Inputs, targets and groups (or None) of the files as Dask data frames."""
     import dask.dataframe as dd
 
     files, columns = list(reader.files), list(reader.kinds)
@@ -213,8 +215,8 @@ def read_on_cluster(reader: BatchReader) -> tuple[Any, Any, Any]:
         raise CommandError("--dask reads Parquet files or CSV files, all of one kind")
     if reader.drop_blank_inputs:
         rows = rows.dropna(subset=list(reader.inputs))
-    # Columns that are taken from the whole have its partitions; Dask reads few columns in fewer of
-    # them.
+    # Columns are taken from the whole table, so that all have its partitions: Dask would read a few
+    # columns in fewer partitions.
     X, Y = (rows.map_partitions(_columns, list(names)) for names in (reader.inputs, reader.targets))
     return X, Y, None if reader.groups is None else rows.map_partitions(_columns, reader.groups)
 
@@ -230,18 +232,18 @@ FREQUENCIES = 300
 
 
 def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = False) -> list[Any]:
-    """The maps that a name stands for, for `EntangledKernelRidgeCV` to choose from.
+    """The feature maps for a value of ``--features``, for `EntangledKernelRidgeCV` to choose from.
 
     Parameters
     ----------
     name : str
-        One of FEATURES: the estimators' ``"auto"``; standardised inputs; a Gaussian and a linear
-        kernel tuned to the targets; or random Fourier features of a Gaussian kernel.
+        ``"auto"``, the maps of the estimator; ``"linear"``, standardised inputs; ``"rbf"``, a Gaussian
+        and a linear kernel tuned to the targets; ``"fourier"``, random Fourier features.
     text : sequence of str
-        Inputs that hold text, which are encoded before each map.
+        Inputs of text, which are encoded before each map.
     seed : int
     fill : bool, default=False
-        Whether missing numbers are filled with the median of their column before each map.
+        Whether missing numbers are replaced by the median of their column before each map.
     """
     if name == "auto":
         maps = default_feature_maps(seed)
@@ -260,12 +262,12 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = Fals
 
 
 def median_filler() -> SimpleImputer:
-    """The step, not fitted: medians in place of missing values."""
+    """A transformer that replaces missing numbers by the median of their column."""
     return SimpleImputer(strategy="median", keep_empty_features=True)
 
 
 def fills_missing(feature_map: Any) -> bool:
-    """Whether a feature map begins by filling in missing values."""
+    """Whether a feature map replaces missing values first."""
     if isinstance(feature_map, Pipeline):
         return fills_missing(feature_map.steps[0][1])
     if isinstance(feature_map, FeatureUnion):
@@ -276,9 +278,9 @@ def fills_missing(feature_map: Any) -> bool:
 
 
 def text_encoder(columns: Sequence[str], *, fill: bool = False) -> ColumnTransformer:
-    """The step, not fitted: a column of 0 and 1 for each text that these columns hold.
+    """A transformer that makes a column of 0 and 1 for each text in these columns.
 
-    With ``fill`` missing numbers are filled with the median of their column.
+    With ``fill`` it replaces missing numbers by the median of their column.
 
     Examples
     --------
@@ -295,7 +297,7 @@ def text_encoder(columns: Sequence[str], *, fill: bool = False) -> ColumnTransfo
 
 
 def known_texts(feature_map: Any) -> dict[str, set[str]]:
-    """Columns of text that a fitted feature map encodes, with the texts that it knows."""
+    """Columns of text that a fitted feature map encodes, with the texts seen in training."""
     if isinstance(feature_map, Pipeline | FeatureUnion):
         union = isinstance(feature_map, FeatureUnion)
         parts = feature_map.transformer_list if union else feature_map.steps
@@ -313,10 +315,10 @@ def known_texts(feature_map: Any) -> dict[str, set[str]]:
 
 # Saved models and new rows.
 
-# Rows that are explained; with more inputs than this permutations take longer than fitting.
+# The number of rows that are explained. With more inputs permutations take longer than fitting.
 ROWS, MOST_INPUTS = 200, 200
-# The test of entanglement works on matrices of this many rows, features times targets, and takes
-# the third power of it.
+# The largest number of features times targets for the test of entanglement, whose time grows with
+# its third power.
 LARGEST = 3000
 MEASURES = (
     "ppt",
@@ -335,13 +337,13 @@ NEW_HINTS = Hints(
 
 
 def open_saved_model(path: Path) -> SavedModel:
-    """Read a model file, after a look whether there is one."""
+    """Read a model file; raises if there is none."""
     check_input(path)
     return open_model(path)
 
 
 def learner_of(model: Any) -> Any:
-    """The model itself, the best one of a search, or the regressor that was transformed."""
+    """The model itself, the best one of a search, or the regressor inside a target transform."""
     return getattr(model, "regressor_", getattr(model, "best_estimator_", model))
 
 
@@ -365,7 +367,7 @@ def inputs_of(saved: SavedModel, path: Path) -> list[str]:
 
 
 def targets_of(saved: SavedModel) -> list[str]:
-    """Names of the targets, made up where there are none."""
+    """Names of the targets; output0, output1 and so on for a model without names."""
     names = getattr(saved.model, "target_names_", None)
     if names is not None:
         return [str(name) for name in names]
@@ -379,7 +381,7 @@ def targets_of(saved: SavedModel) -> list[str]:
 
 
 class Part(NamedTuple):
-    """Rows as they were read, their inputs, and the targets given (NaN where missing) or None."""
+    """Rows as read, their inputs, and the given targets (NaN where missing) or None."""
 
     frame: Any
     X: Any
@@ -393,19 +395,19 @@ class NewRows:
     ----------
     saved : SavedModel
     path : path
-        Of the model, for errors.
+        File of the model, for errors.
     kept : list of str
-        Columns to be copied beside what is found.
+        Columns to copy in front of the results.
     measured : bool
-        Whether target columns that a table has are measurements to be used.
+        Whether targets in the table are given to the model.
     options : ReadingOptions
-        How tables are read; where they do not say what to do about missing inputs, a model that was
-        fitted with medians fills them.
+        How tables are read. Without ``--missing``, a model that was fitted with medians fills in
+        missing inputs.
 
     Attributes
     ----------
     n_left_out, n_rows : int
-        Rows that were left out since they lack an input, and all that were read.
+        Rows that were left out because an input is missing, and all rows that were read.
     """
 
     def __init__(
@@ -421,7 +423,7 @@ class NewRows:
         self.inputs, self.targets = inputs_of(saved, path), targets_of(saved)
         feature_map = getattr(self.model, "feature_map_", None)
         self.texts = known_texts(feature_map)
-        self.told: set[str] = set()
+        self.noted: set[str] = set()
         # The decimal sign of the training table, where the new one does not show its own.
         usual = saved.info.get("decimal", ".")
         self.text_format = replace(
@@ -460,12 +462,12 @@ class NewRows:
                 watch(batch)
 
     def measured_targets(self, columns: Iterable[str]) -> list[str]:
-        """Targets among the columns of a table, where these count as measured."""
+        """Targets among the columns of a table, if they are given to the model."""
         have = set(columns)
         return [name for name in self.targets if name in have] if self.measured else []
 
     def check(self, frame: Any, path: Path, rows_before: int = 0) -> Part:
-        """Columns that the model needs, in its order; unknown texts are told once."""
+        """Columns that the model needs, in its order, with a note on unknown texts."""
         require_columns(frame, [*self.inputs, *self.kept], path)
         numbers = [name for name in self.inputs if name not in self.texts]
         X, texts, blanks = frame[self.inputs].copy(), list(self.texts), self.missing != "error"
@@ -480,23 +482,23 @@ class NewRows:
             self.n_left_out += int((~whole).sum())
             frame, X = frame[whole], X[whole]
             given = None if given is None else given[whole]
-        self.tell_unknown_texts(X)
+        self.note_unknown_texts(X)
         return Part(frame, X, given)
 
-    def tell_unknown_texts(self, X: Any) -> None:
-        """Say once of every column which texts the model does not know."""
+    def note_unknown_texts(self, X: Any) -> None:
+        """Print a note on the texts that the model does not know, once for each column."""
         for name, known in self.texts.items():
             if unknown := sorted(set(X[name]) - known):
                 sentence = (
                     f"column '{name}' holds {quoted(unknown)}, unknown to the model; all its 0/1 "
                     "columns are 0 there"
                 )
-                if sentence not in self.told:
+                if sentence not in self.noted:
                     say_note(sentence)
-                self.told.add(sentence)
+                self.noted.add(sentence)
 
-    def tell_left_out(self) -> None:
-        """Say how many rows were left out."""
+    def note_left_out(self) -> None:
+        """Print a note on rows that were left out."""
         if self.n_left_out:
             say_note(left_out_in_words(self.n_left_out, self.n_rows))
 
@@ -517,14 +519,14 @@ class NewRows:
                 rows, columns = rows + len(frame), list(frame.columns)
         return rows, columns
 
-    def beside_kept(self, frame: Any, found: Any, suffix: str = "") -> Any:
-        """The table to write: columns that are kept, and what was found, renamed where both have it."""
-        names = self.names_beside_kept(list(found.columns), suffix)
-        return frame[self.kept].join(found.set_axis(names[len(self.kept) :], axis=1))
+    def beside_kept(self, frame: Any, results: Any, suffix: str = "") -> Any:
+        """The table to write: kept columns, then results, renamed if a kept column has their name."""
+        names = self.names_beside_kept(list(results.columns), suffix)
+        return frame[self.kept].join(results.set_axis(names[len(self.kept) :], axis=1))
 
-    def names_beside_kept(self, found: list[str], suffix: str) -> list[str]:
-        """Names of the columns of that table; raises where two would be the same."""
-        names = self.kept + [f"{name}{suffix}" if name in self.kept else name for name in found]
+    def names_beside_kept(self, results: list[str], suffix: str) -> list[str]:
+        """Names of the columns of that table; raises if two would be the same."""
+        names = self.kept + [f"{name}{suffix}" if name in self.kept else name for name in results]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise CommandError(
@@ -535,7 +537,7 @@ class NewRows:
 
 
 def require_calibrated(saved: SavedModel, path: Path, option: str) -> None:
-    """Raise unless a model knows how its errors are spread, which ``option`` needs."""
+    """Raise unless a model has the covariance of its held-out errors, which ``option`` needs."""
     if not isinstance(saved.model, EntangledKernelRidge | EntangledKernelRidgeCV):
         raise CommandError(
             f"{option} needs an entangled kernel model, got {type(saved.model).__name__}"
@@ -544,7 +546,7 @@ def require_calibrated(saved: SavedModel, path: Path, option: str) -> None:
         _ = saved.model.residual_covariance_
     except ValueError as error:
         raise ModelFileError(
-            f"{path}: {option} needs errors of unseen rows, and {error}; fit it again"
+            f"{path}: {option} needs held-out errors, and {error}; fit it again"
         ) from error
 
 
@@ -575,7 +577,7 @@ def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, A
 
 
 def _target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[dict[str, Any]]:
-    """Held-out errors of every target beside kernel ridge's; None for one that is constant."""
+    """Held-out errors of every target and of kernel ridge; None for a constant target."""
 
     def finite(error: float) -> float | None:
         return float(error) if np.isfinite(error) else None
@@ -594,7 +596,7 @@ def _target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[di
 
 
 def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
-    """Feature map and parameters of a fitted model that say what it is, as plain values."""
+    """Feature map and parameters of a fitted model, as plain values."""
     names = ["shrinkage", "alignment_mix", "target_alpha", "prediction"]
     if model.prediction == "reduced_rank":
         names.append("rank")
@@ -613,7 +615,7 @@ def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
 
 
 def entanglement_of(model: Any) -> dict[str, Any]:
-    """Verdict, and the numbers behind it where the kernel is small enough to be tested."""
+    """Whether the kernel is entangled, with the numbers behind it if the kernel is small enough."""
     facts: dict[str, Any] = {"entangled": None, "verdict": "", "entanglement": None}
     if not isinstance(model, EntangledKernelRidge):
         return facts | {"verdict": "Not tested: the test is for entangled kernel models."}
@@ -628,7 +630,7 @@ def entanglement_of(model: Any) -> dict[str, Any]:
 
 
 def information_of(model: Any) -> Array | None:
-    """The `information_` of a model; None where it has none, as models without calibration do."""
+    """The `information_` of a model; None for a model without calibration."""
     try:
         information = getattr(model, "information_", None)
     except ValueError:
@@ -637,7 +639,7 @@ def information_of(model: Any) -> Array | None:
 
 
 def explain_rows(model: Any, X: Any) -> dict[str, Any] | None:
-    """What a model explains of evenly spaced rows, as plain values; None with very many inputs."""
+    """The explanation of a model for evenly spaced rows, as plain values; None with too many inputs."""
     if X.shape[1] > MOST_INPUTS or len(X) < 2:
         return None
     found = model.explain(X.iloc[np.unique(np.linspace(0, len(X) - 1, ROWS).astype(int))])
@@ -645,7 +647,7 @@ def explain_rows(model: Any, X: Any) -> dict[str, Any] | None:
 
 
 def explanation_of(values: dict[str, Any] | None) -> Explanation | None:
-    """The explanation that a model file holds; None where it holds none, or a wrong one."""
+    """The explanation in a model file; None if there is none, or a wrong one."""
     try:
         found = Explanation(**{name: _array(value) for name, value in (values or {}).items()})
         d, p = len(found.inputs), len(found.targets)

@@ -38,18 +38,19 @@ FEATURES = ("auto", "linear", "rbf", "fourier")
 MISSING_INPUTS = ("error", "drop", "median")
 DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}
 OUTPUT_FORMATS = {"comma": (",", "."), "semicolon": (";", ","), "tab": ("\t", ".")}
-# These do not change the result, and those that many commands share are listed last.
+# Options that do not change the result, which a repeated command does without.
 NOT_REPEATED = ("force", "json", "jobs")
+# Options that many commands share; the help lists them last.
 LISTED_LAST = ("jobs", "dask", "force", "json")
 
 
 def argument(metavar: str, help: str) -> Any:
-    """A field of an options class that is an argument; it is always needed."""
+    """A field of an options class for a required argument."""
     return field(metadata={"kind": typer.Argument, "metavar": metavar, "help": help})
 
 
 def option(help: str, *flags: str, default: Any = MISSING, **settings: Any) -> Any:
-    """A field of an options class that is the option of its name; needed unless it has a default.
+    """A field of an options class for the option of its name; required unless it has a default.
 
     ``flags`` are further names of the option, ``settings`` those of `typer.Option`.
     """
@@ -61,7 +62,7 @@ def option(help: str, *flags: str, default: Any = MISSING, **settings: Any) -> A
 
 def seed_option() -> Any:
     """The field ``seed``."""
-    return option("For folds and random features.", default=0, min=0)
+    return option("Seed of folds and random features.", default=0, min=0)
 
 
 def jobs_option(default: int | None = None) -> Any:
@@ -72,13 +73,13 @@ def jobs_option(default: int | None = None) -> Any:
             raise typer.BadParameter("must not be 0; 1 for one process, -1 for all")
         return jobs
 
-    words = "Processes to work with, one if not given; -1 for all."
+    words = "Number of processes, 1 by default; -1 for one on each processor."
     return option(words, "-j", default=default, callback=check)
 
 
 def max_memory_option() -> Any:
     """The field ``max_memory``."""
-    words = "Larger tables, folders and patterns are read in batches."
+    words = "Memory: larger tables, folders and patterns are read in batches."
     return option(words, default=4096, metavar="MB", min=16)
 
 
@@ -92,45 +93,49 @@ def data_home_option() -> Any:
 class Options:
     """Arguments and options of a command, as they were typed; all commands have these two."""
 
-    force: bool = option("Replace what is there already.", default=False)
-    json: bool = option("Print the result as JSON, for machines.", default=False)
+    force: bool = option("Replace existing files.", default=False)
+    json: bool = option("Print the result as JSON.", default=False)
 
     def command(self, **changes: Any) -> str:
         """The command, to be copied into a shell, with some options changed."""
         changed = replace(self, **changes)
         name = type(changed).__name__.removesuffix("Options").lower()
         arguments, options = [], list[tuple[str, Any]]()
-        for one in _in_order(type(changed)):
-            value = getattr(changed, one.name)
-            if one.metadata["kind"] is typer.Argument:
+        for item in _in_order(type(changed)):
+            value = getattr(changed, item.name)
+            if item.metadata["kind"] is typer.Argument:
                 arguments.append(value)
-            elif one.name not in NOT_REPEATED and value != one.default:
-                options.append((_flag(one.name), value))
+            elif item.name not in NOT_REPEATED and value != item.default:
+                options.append((_flag(item.name), value))
         return command_line(name, *arguments, options=options)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions(Options):
-    """How the text of a table is written, and what is done about missing inputs."""
+    """How the text of a table is read, and what is done about missing inputs."""
 
     missing: str | None = option(
-        "Missing inputs: an error, the row left out, or the median of the column.",
+        "Missing inputs: raise an error, leave out the row, or use the median of the column.",
         default=None,
         metavar="|".join(MISSING_INPUTS),
         show_default="error",
     )
     delimiter: str | None = option(
-        "Between the cells of CSV; , ; or tab is found by itself.", default=None, metavar="SIGN"
+        "What separates cells of CSV; by default , ; or tab, whichever the header has most of.",
+        default=None,
+        metavar="SIGN",
     )
     decimal: str | None = option(
-        "Of numbers in CSV, . or , (found by itself where sure).", default=None, metavar="SIGN"
+        "Decimal sign of CSV, . or , (found where the numbers show it).",
+        default=None,
+        metavar="SIGN",
     )
     encoding: str | None = option(
-        "Of CSV, such as cp1252.", default=None, metavar="NAME", show_default="UTF-8"
+        "Encoding of CSV, such as cp1252.", default=None, metavar="NAME", show_default="UTF-8"
     )
 
     def text_format(self) -> TextFormat:
-        """What was said about the text of the table; raises where that cannot be."""
+        """The format of text tables that the options ask for; raises if there is no such format."""
         if self.missing is not None:
             check_choice("--missing", self.missing, MISSING_INPUTS)
         delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
@@ -142,7 +147,7 @@ class ReadingOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(ReadingOptions):
-    """The table to learn from: its targets and inputs, and which rows are held out together."""
+    """The table to learn from, its targets and inputs, and which rows are held out together."""
 
     table: Path = argument("TABLE", "CSV, TSV, Parquet, Arrow or NPZ file; - for stdin.")
     targets: list[str] = option(
@@ -155,19 +160,20 @@ class TrainingOptions(ReadingOptions):
         "Columns to predict from; all others by default.", "-i", default=None, metavar="C,D"
     )
     exclude: list[str] | None = option(
-        "Columns that are no inputs, such as a date.", "-x", default=None, metavar="E,F"
+        "Columns to leave out, such as a date.", "-x", default=None, metavar="E,F"
     )
     encode: bool = option("Turn text among the inputs into columns of 0 and 1.", default=False)
     groups: str | None = option(
-        "Rows with the same value there, such as a patient, are held out together; it is no input.",
+        "Column whose rows with the same value, such as a patient, are held out together; it is no "
+        "input.",
         default=None,
         metavar="COLUMN",
     )
     time_ordered: bool = option(
-        "Rows are in the order of time: predict later ones from earlier ones.", default=False
+        "Rows are in the order of time: held-out rows are later than training rows.", default=False
     )
     time_column: str | None = option(
-        "The same, in the order of this column of numbers or dates; it is no input.",
+        "As --time-ordered, in the order of this column of numbers or dates; it is no input.",
         default=None,
         metavar="COLUMN",
     )
@@ -178,14 +184,14 @@ class TrainingOptions(ReadingOptions):
     )
 
     def check(self) -> TextFormat:
-        """The format of the table; raises where two options contradict each other."""
+        """The format of the table; raises if two options contradict each other."""
         if self.groups is not None and (self.time_ordered or self.time_column is not None):
             given = "--time-ordered" if self.time_column is None else "--time-column"
             raise CommandError(f"--groups and {given} hold out different rows; give one of them")
         return self.text_format()
 
     def with_columns(self, *, encode: Sequence[str], exclude: Sequence[str]) -> Self:
-        """The same, with these columns of text encoded and those left out."""
+        """The same options with text encoded, if there are columns to encode, and columns excluded."""
         out = [*(self.exclude or []), _joined(exclude)] if exclude else self.exclude
         return replace(self, encode=self.encode or bool(encode), exclude=out)
 
@@ -202,8 +208,8 @@ class FitOptions(TrainingOptions):
         metavar="|".join(FEATURES),
     )
     target_transform: list[str] | None = option(
-        "Learn positive targets as logarithms; predictions and intervals are in their own units, "
-        "and never negative.",
+        "Learn positive targets as logarithms; predictions and intervals are in the units of the "
+        "table, and never negative.",
         default=None,
         metavar="log|log1p|TARGET=log",
     )
@@ -212,7 +218,7 @@ class FitOptions(TrainingOptions):
         "Do not compare with ridge, PLS and extra trees on the same folds.", default=False
     )
     checkpoint: Path | None = option(
-        "Read in batches and save the state there now and then; the same command goes on from it.",
+        "Read in batches and save the state there; the same command goes on from it.",
         default=None,
         metavar="FILE",
     )
@@ -229,7 +235,7 @@ class NewRowsOptions(ReadingOptions):
         "Columns of the table to copy in front, such as an id.", default=None, metavar="A,B"
     )
     output_format: str | None = option(
-        "What separates the cells of CSV output; semicolon has decimal commas.",
+        "What separates cells of CSV output; semicolon also writes decimal commas.",
         default=None,
         metavar="|".join(OUTPUT_FORMATS),
         show_default="as the input",
@@ -237,7 +243,7 @@ class NewRowsOptions(ReadingOptions):
     max_memory: float = max_memory_option()
 
     def check(self) -> TextFormat:
-        """The format of the table; raises where an option has no such value."""
+        """The format of the table; raises if an option has no such value."""
         if self.output_format is not None:
             check_choice("--output-format", self.output_format, OUTPUT_FORMATS)
         return self.text_format()
@@ -250,19 +256,19 @@ class NewRowsOptions(ReadingOptions):
 
 
 def _in_order(options: type[Options]) -> list[Any]:
-    """Fields in the order of the help: needed ones, then its own, then those of many commands."""
+    """Fields in the order of the help: required, then of this command, then of many commands."""
     depths = {
         name: depth
         for depth, base in enumerate(options.__mro__)
         for name in vars(base).get("__annotations__", {})
     }
 
-    def place(one: Any) -> tuple[Any, ...]:
-        if one.default is MISSING:
-            return False, False, -depths[one.name]
-        return True, one.name in LISTED_LAST, depths[one.name]
+    def position(item: Any) -> tuple[Any, ...]:
+        if item.default is MISSING:
+            return False, False, -depths[item.name]
+        return True, item.name in LISTED_LAST, depths[item.name]
 
-    return sorted(fields(options), key=place)
+    return sorted(fields(options), key=position)
 
 
 def _flag(name: str) -> str:
@@ -270,24 +276,24 @@ def _flag(name: str) -> str:
 
 
 def command_function(run: Callable[[Any], None], options: type[Options]) -> Callable[..., None]:
-    """A function with the fields of the options for parameters, as typer needs it."""
+    """A function for typer, whose parameters are the fields of the options."""
     hints = get_type_hints(options)
 
     def function(**values: Any) -> None:
         run(options(**values))
 
     parameters = []
-    for one in _in_order(options):
-        settings = dict(one.metadata)
+    for item in _in_order(options):
+        settings = dict(item.metadata)
         kind, flags = settings.pop("kind"), settings.pop("flags", None)
-        about = kind(*([] if flags is None else [_flag(one.name), *flags]), **settings)
-        default = Parameter.empty if one.default is MISSING else one.default
-        annotation: Any = Annotated[hints[one.name], about]
+        about = kind(*([] if flags is None else [_flag(item.name), *flags]), **settings)
+        default = Parameter.empty if item.default is MISSING else item.default
+        annotation: Any = Annotated[hints[item.name], about]
         parameters.append(
-            Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            Parameter(item.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
     function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    function.__annotations__ = {one.name: one.annotation for one in parameters}
+    function.__annotations__ = {each.name: each.annotation for each in parameters}
     function.__doc__ = run.__doc__
     return function
 
@@ -307,14 +313,14 @@ def command_line(command: str, *arguments: Any, options: Sequence[tuple[str, Any
     words = ["entangled-kernels", command]
     # A name that begins with a dash would be taken for an option; a dash alone is standard input.
     words += [
-        f"./{one}" if str(one).startswith("-") and str(one) != "-" else str(one)
-        for one in arguments
+        f"./{value}" if str(value).startswith("-") and str(value) != "-" else str(value)
+        for value in arguments
     ]
     for name, value in options:
         if value is True:
             words.append(name)
         elif isinstance(value, list | tuple):
-            words += [word for one in value for word in (name, str(one))]
+            words += [word for item in value for word in (name, str(item))]
         elif value is not None and value is not False:
             words += [name, f"{value:g}" if isinstance(value, float) else str(value)]
     return shlex.join(words)

@@ -1,4 +1,4 @@
-"""Pages: a model, a comparison, the experiments of the paper, the demonstration."""
+"""HTML pages: a model, a comparison, experiments of the paper, the demonstration."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ __all__ = [
     "write_model_page",
 ]
 
-# Targets with a picture, and the share of rows that intervals hold.
+# The largest number of targets with a figure, and the share of rows that intervals contain.
 MOST_PANELS, COVERAGE = 12, 0.9
+# Pairs of targets in the table of a demonstration.
 PAIRS = 8
 # Signs of a verdict.
 SIGNS = {True: "entangled", False: "separable", None: "plain"}
@@ -72,7 +73,7 @@ ABOUT = {
     "OD280/OD315 ratio and proline are predicted from the other seven: alcohol, malic acid, ash "
     "and its alkalinity, magnesium, colour intensity and hue.",
 }
-# By the last word of a figure's name.
+# Captions by the last word of a figure's name.
 CAPTIONS = {
     "zooms": "Three samples of every class: blocks within classes and between each two",
     "separable": "The matrix of inputs, the matrix of outputs, and their block Gram matrix",
@@ -118,21 +119,20 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], command: str, 
         page.section("How well it predicts")
         _add_errors(page, model, findings)
     _add_inputs(page, findings)
-    page.section("What tells what")
+    page.section("What targets tell about each other")
     if findings["information"]:
         page.text(
-            "When a target of a new row has been measured, its error tells about the errors of the "
-            "others. Uncertainty is variance that the inputs leave; shares were found on rows held "
-            "out in fitting."
+            "Once a target of a new row is measured, its error tells about the errors of the others. "
+            "Uncertainty is the variance that is left when the inputs are known, estimated from "
+            "held-out rows."
         )
     page.points(findings["telling"])
     if findings["information"] and len(targets) > 1:
         page.figure(
             InformationDisplay(findings["information"], targets).plot().figure_,
-            caption="Share of the uncertainty of a column's target that measuring a row's target "
-            "removes.",
-            alt="Matrix of targets, groups that tell about each other side by side; the list above "
-            "has the pairs",
+            caption="Share of the uncertainty of the column's target that measuring the row's "
+            "target removes.",
+            alt="Matrix of targets, related ones side by side; the list above has the pairs",
         )
     page.section("What it is")
     rows = findings["rows"]
@@ -152,7 +152,7 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], command: str, 
         page.section("How the settings were chosen")
         page.figure(
             SelectionDisplay.from_estimator(model).figure_,
-            caption="The search: lower is better.",
+            caption="Cross-validated error of the candidates: lower is better.",
             alt="Cross-validated error of the candidates over alpha and shrinkage, with the chosen "
             "one marked",
         )
@@ -166,7 +166,7 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], command: str, 
 
 
 def _verdict(findings: dict[str, Any]) -> str:
-    """What the model is worth, in a sentence."""
+    """A sentence on how well the model predicts."""
     nmse, plain = findings["nmse"], findings["kernel_ridge_nmse"]
     words = "No better than the mean on held-out rows"
     if nmse < 1.0:
@@ -185,7 +185,7 @@ def _verdict(findings: dict[str, Any]) -> str:
 
 
 def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
-    """The verdict, errors of every target, and what was predicted over what was measured."""
+    """The verdict, errors of every target, and held-out predictions over measurements."""
     page.verdict(_verdict(findings))
     about = error_in_words(findings.get("held_out"))
     error = findings["nmse"]
@@ -194,9 +194,9 @@ def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
     page.text(baselines_in_words(error, findings["kernel_ridge_nmse"], baselines))
     table = error_table(findings["target_scores"])
     errors = [cell for row in table.rows for cell in (row[1], row[-2]) if cell]
-    # Three digits of the least error, and no fewer than three after the point.
+    # Three significant digits of the smallest error, and at least three after the point.
     digits = int(np.clip(2 - np.floor(np.log10(min(errors, default=1.0))), 3, 9))
-    # Units differ by target, and so do digits of the RMSE after the point.
+    # Targets have different units, so each RMSE has digits of its own after the point.
     rows = [list(row) for row in table.rows]
     place = table.columns.index("RMSE")
     for row in rows:
@@ -218,12 +218,12 @@ def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
     page.figures(
         pictures,
         caption=f"Predicted, out of fold, over measured{some}. Bars are {COVERAGE:.0%} intervals; "
-        "rows outside of theirs are crosses.",
+        "crosses are rows outside of their interval.",
     )
 
 
 def _add_inputs(page: Report, findings: dict[str, Any]) -> None:
-    """Which inputs matter, where that is known."""
+    """Which inputs matter, if the model file has an explanation."""
     explanation = explanation_of(findings.get("explanation"))
     if explanation is None:
         return
@@ -231,19 +231,22 @@ def _add_inputs(page: Report, findings: dict[str, Any]) -> None:
     page.points(explanation_in_words(explanation))
     table = input_table(explanation)
     how = "gradients" if explanation.method == "gradient" else "permutations"
-    note = f"Found by {how}. Noise is exceeded by chance one time in twenty."
+    note = (
+        f"Found by {how}. An input without any effect exceeds the importance of noise one time in "
+        "twenty."
+    )
     columns = [name.capitalize() for name in table.columns]
     caption = f"The most important inputs: {table.caption[0].lower()}{table.caption[1:]}"
     _add_table(page, table, columns=columns, caption=caption, digits=2, note=note)
     page.figure(
         ExplanationDisplay(explanation).plot().figure_,
-        caption="Importance of inputs, noise marked, and their effects on targets.",
+        caption="Importance of inputs and of noise, and the effects of inputs on targets.",
         alt="Bars of the importance of inputs and of noise, and a matrix of effects on targets",
     )
 
 
 def _add_theory(page: Report, model: Any, findings: dict[str, Any]) -> None:
-    """The verdict on entanglement, and pictures that need no rows."""
+    """Whether the kernel is entangled, and figures that need no rows."""
     measures, inner = findings["entanglement"], getattr(model, "best_estimator_", model)
     page.verdict(findings["verdict"], SIGNS[findings["entangled"]])
     if measures:
@@ -251,7 +254,7 @@ def _add_theory(page: Report, model: Any, findings: dict[str, Any]) -> None:
     if findings["entangled"] and measures:
         page.figure(
             EntanglementSpectrumDisplay.from_estimator(inner).figure_,
-            caption="How far the kernel is from separable.",
+            caption="How far the kernel is from a separable one.",
             alt="Eigenvalues of the partial transpose, and operator-Schmidt values, of the learned "
             "kernel",
         )
@@ -302,7 +305,7 @@ def add_results(
 def write_comparison_page(
     results: ExperimentResults, table: Path, data: TrainingTable, command: str, path: Path
 ) -> None:
-    """Write the results of `compare` on a table; the command is what to type to get them again."""
+    """Write the results of `compare` on a table, and the command that repeats it."""
     from ..experiments.compare import time_figures
 
     lead = f"{counted(len(data.targets), 'target')} from {counted(len(data.inputs), 'input')}"
@@ -313,7 +316,7 @@ def write_comparison_page(
     methods, sure = method_table(results)
     _add_table(page, methods, marked=sure)
     if far := far_off_splits(results):
-        page.text("Partitions that are far off, and that may decide the means above:")
+        page.text("Partitions with an error far from the others, which may decide the means above:")
         page.points(far)
     _add_figures(page, results, time_figures(results))
     page.section("What was run")
@@ -331,7 +334,7 @@ def write_comparison_page(
 
 
 def write_experiment_page(runs: Runs, missing: dict[str, str], command: str, out: Path) -> None:
-    """Write all experiments that were run: claims first, then one experiment after the other.
+    """Write all experiments that were run: claims first, then every experiment.
 
     Parameters
     ----------
@@ -388,7 +391,7 @@ def _add_experiment(page: Report, name: str, results: ExperimentResults, out: Pa
     for table in tables:
         _add_table(page, table)
     figures = experiment.figures(results)
-    # Errors of the paper's tables are in the tables of cells already.
+    # The tables of cells have these errors already.
     without = [metric for table in tables for metric in table.replaces] + ["nmse", "ni"] * bool(
         cells
     )
@@ -405,26 +408,26 @@ def _add_experiment(page: Report, name: str, results: ExperimentResults, out: Pa
 # The demonstration.
 
 
-def write_demo_page(found: list[ExperimentResults], command: str, out: Path) -> Path:
-    """Write results of `compare_partly_measured`; the path of the page."""
+def write_demo_page(runs: list[ExperimentResults], command: str, out: Path) -> Path:
+    """Write results of `compare_partly_measured` and return the path of the page."""
     page = Report(
         "Measure some, predict the rest",
-        lead="Several numbers are wanted of every sample. Some are measured, and the others "
-        "predicted: from the inputs, and from the measured ones.",
+        lead="Several numbers of every sample are wanted. Some are measured. The others are "
+        "predicted from the inputs and from the measured ones.",
     )
-    meta = found[0].meta
+    meta = runs[0].meta
     draws = meta["repeats"]
     page.section("What was done")
     page.text(
-        f"From two tables that come with scikit-learn {meta['train_rows']} training rows were "
-        f"drawn, {draws} times. All errors are those of the other rows: means ± standard "
-        f"deviations over the {draws} draws. Error is nMSE: 0 is perfect, 1 is predicting the mean.\n\n"
-        "Then one, two and three targets of the new rows are measured, and the error is that of "
-        "the targets that are not. Every target is measured as often as any other, so that errors "
-        "with more and with fewer measured ones are of the same targets."
+        f"{meta['train_rows']} training rows were drawn from each of two tables of scikit-learn, "
+        f"{draws} times. Errors are those of all other rows, mean ± standard deviation over the "
+        f"{draws} draws. Error is nMSE: 0 is perfect, 1 is predicting the mean.\n\n"
+        "Then one, two and three targets of these rows are measured, and the error is that of the "
+        "targets that are not measured. Each target is measured equally often, so that errors with "
+        "more and with fewer measured targets can be compared."
     )
     page.points(f"{name}: {words}." for name, words in meta["methods"].items())
-    for results in found:
+    for results in runs:
         _add_demo_table(page, results)
     _end(page, command, meta.get("versions", {}))
     return page.write(out / "index.html")
@@ -465,18 +468,17 @@ def _add_demo_table(page: Report, results: ExperimentResults) -> None:
         digits={"fits for one draw": 0, "seconds for one draw": 2},
         note="Processor time. One fit of EntangledKernelRidgeCV serves all sets.",
     )
-    page.section(f"{title}: what tells what")
+    page.section(f"{title}: what targets tell about each other")
     page.text(
-        "Beyond what the inputs say, how much of the uncertainty of a target does measuring "
-        f"another remove? The model estimates it from held-out errors of its {meta['train_rows']} "
+        "How much of the uncertainty that the inputs leave in a target is removed by measuring "
+        f"another target? The model estimates it from held-out errors of its {meta['train_rows']} "
         "training rows. The table compares the estimate with the reduction on unseen rows."
     )
     information, removed = results.array("information"), results.array("removed")
     page.figure(
         InformationDisplay(information, meta["targets"]).plot().figure_,
-        caption=f"{title}: what tells what, mean of {counted(draws, 'model')}.",
-        alt="Matrix of targets, groups that tell about each other side by side; the table below "
-        "has the pairs",
+        caption=f"{title}: share of the uncertainty removed, mean of {counted(draws, 'model')}.",
+        alt="Matrix of targets, related ones side by side; the table below has the pairs",
     )
     names = meta["targets"]
     pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
@@ -493,11 +495,11 @@ def _add_demo_table(page: Report, results: ExperimentResults) -> None:
         note="With few rows the model shrinks its estimates towards zero.",
     )
     page.text(
-        "The model also says what to measure first (suggest_measurements, or the command plan). "
-        "Here the error is that of all targets, where a measured one has none."
+        "The model also suggests what to measure first (suggest_measurements, or the command "
+        "plan). Here the error is that of all targets; it is zero for measured ones."
     )
     page.table(
-        ["targets measured", "any of them", "those the model suggests"],
+        ["targets measured", "at random", "as the model suggests"],
         _by_known(results, ["left", "left_suggested"]),
         caption=f"{title}: nMSE left in all targets",
         best="min",

@@ -1,4 +1,4 @@
-"""A process can be interrupted at any time, and a closed pipe is no error."""
+"""Interrupts and closed pipes: neither shows a traceback."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 __all__ = [
     "INTERRUPTED",
     "INTERRUPTED_IN_WORDS",
+    "discard_output",
     "exit_at_interrupt",
     "flush_output",
-    "hush",
     "import_learning",
 ]
 
@@ -28,12 +28,12 @@ INTERRUPTED_IN_WORDS = "interrupted; files that were not finished were left as t
 def exit_at_interrupt() -> Iterator[None]:
     """End the process at once when it is interrupted while modules are imported.
 
-    Modules that are half imported may swallow the exception, or make another one of it; and there
-    is nothing to clean up yet.
+    A module that is half imported may swallow the exception or raise another one. Nothing needs to
+    be cleaned up yet.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        # Whoever started this process, or runs it inside of theirs, has other plans.
+        # Interrupts are ignored or handled by the caller.
         yield
         return
     signal.signal(signal.SIGINT, _exit)
@@ -44,7 +44,7 @@ def exit_at_interrupt() -> Iterator[None]:
 
 
 def import_learning() -> None:
-    """Import what learns and predicts, which takes seconds; commands check what they can before."""
+    """Import what fits and predicts, which takes seconds: commands check their arguments before."""
     with exit_at_interrupt():
         import_module("entangled_kernels.cli.models")
 
@@ -54,16 +54,16 @@ def _exit(number: int, frame: Any) -> None:
     os._exit(INTERRUPTED)
 
 
-def hush() -> None:
-    """Send what is still printed nowhere, once nobody reads it any more."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+def discard_output() -> None:
+    """Discard what is printed from now on, because the reader has closed the pipe."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)
 
 
 def flush_output() -> None:
-    """Print what is still in the buffer; the reader may be gone."""
+    """Print what is still in the buffer; the reader may have closed the pipe."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        hush()
+        discard_output()

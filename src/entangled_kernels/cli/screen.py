@@ -1,4 +1,4 @@
-"""What people and machines see: tables and sentences on stdout, notes and progress on stderr."""
+"""What a command prints: tables, sentences or JSON on stdout, notes and progress on stderr."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from rich.progress import (
 from rich.table import Table
 
 from ..plotting.cells import visible
-from .process import hush
+from .process import discard_output
 
 __all__ = ["Screen", "say_error", "say_note"]
 
-# Without a terminal nothing is folded.
+# Width of tables without a terminal, where lines are not folded.
 WIDE = 10_000
 # Seconds between two lines of progress without a terminal.
 PAUSE = 5.0
@@ -40,7 +40,7 @@ def say_error(sentence: str) -> None:
 
 
 def say_note(sentence: str) -> None:
-    """One line on stderr about something worth knowing."""
+    """One line on stderr that the user should know."""
     _say_aside("note", sentence)
 
 
@@ -49,60 +49,60 @@ def _say_aside(kind: str, sentence: str) -> None:
 
 
 class Screen:
-    """What a command prints; with ``as_json`` only `result` on stdout, with ``aside`` nothing."""
+    """What a command prints: with ``as_json`` only `result` on stdout, with ``aside`` all on stderr."""
 
     def __init__(self, *, as_json: bool = False, aside: bool = False) -> None:
         self.as_json, self.aside = as_json, aside
 
     def say(self, sentence: str = "") -> None:
-        """A line on stdout for people."""
+        """Print a line, except with ``as_json``."""
         if not self.as_json:
             self._print(visible(sentence))
 
     def points(self, heading: str, points: Iterable[str]) -> None:
-        """Print sentences below a heading, unless machines read."""
+        """Print sentences below a heading, except with ``as_json``."""
         self.say()
         self.say(heading)
         for point in points:
             self.say(f"  {point}")
 
     def _print(self, text: str) -> None:
-        """Print a line; that nobody reads it any more does not end the work."""
+        """Print a line; a closed pipe does not end the work."""
         try:
             print(text, file=sys.stderr if self.aside else sys.stdout)
         except BrokenPipeError:
-            hush()
+            discard_output()
 
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = ""
     ) -> None:
-        """A table on stdout for people; text to the left, numbers to the right."""
+        """Print a table, except with ``as_json``; text to the left, numbers to the right."""
         if self.as_json:
             return
         if title:
             self._print(f"\n{visible(title)}")
-        made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for place, name in enumerate(columns):
-            numbers = all(not isinstance(row[place], str) for row in rows)
-            made.add_column(visible(name), justify="right" if numbers else "left", overflow="fold")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for j, name in enumerate(columns):
+            numbers = all(not isinstance(row[j], str) for row in rows)
+            table.add_column(visible(name), justify="right" if numbers else "left", overflow="fold")
         for row in rows:
-            made.add_row(*(visible(_cell(value)) for value in row))
-        # Cells are shown as they are, never read as markup.
+            table.add_row(*(visible(_cell(value)) for value in row))
+        # Names in cells are never read as markup.
         console = Console(markup=False, highlight=False, stderr=self.aside)
         console.width = console.width if console.is_terminal else WIDE
         with console.capture() as text:
-            console.print(made)
+            console.print(table)
         self._print(text.get().removesuffix("\n"))
 
     def result(self, values: dict[str, Any]) -> None:
-        """The whole result on stdout for machines."""
+        """Print the result as JSON, with ``as_json``."""
         if self.as_json:
             text = json.dumps(_plain(values), indent=1, ensure_ascii=False, allow_nan=False)
             self._print(visible(text, keep="\n"))
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Show that work without known length goes on."""
+        """Show that work of unknown length goes on."""
         with self.progress() as report:
             report(0, None, what)
             yield
@@ -111,7 +111,7 @@ class Screen:
     def progress(self) -> Iterator[Callable[[int, int | None, str], None]]:
         """Show how far the work is: a bar on a terminal, else a line every few seconds.
 
-        Gives a function of what is done, the total and the name of the work.
+        Gives a function that reports how much is done, the total, and the name of the work.
         """
         console = Console(stderr=True, markup=False, highlight=False)
         if not console.is_terminal:
@@ -135,7 +135,7 @@ class Screen:
 
 @contextmanager
 def _lines() -> Iterator[Callable[[int, int | None, str], None]]:
-    """Print a line on stderr every few seconds with what was reported last."""
+    """Print what was reported last on stderr, a line every few seconds."""
     start, ended, last = monotonic(), threading.Event(), ["working"]
 
     def report(done: int, total: int | None, what: str) -> None:
@@ -164,7 +164,7 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Only what JSON has: NumPy numbers as Python's, null for what is not finite."""
+    """Values that JSON has: Python numbers for those of NumPy, null for NaN and infinity."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Tables to learn from: inputs, targets, which rows are held out together."""
+"""Tables to learn from: inputs, targets, and which rows are held out together."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ __all__ = [
     "watch_batches",
 ]
 
-# Rows of files read in batches that show what the inputs are like.
+# Rows at the beginning of files read in batches, by which columns are judged.
 FIRST_ROWS = 10_000
-SHOWN = 5
 TARGET_HINTS = Hints(
     text="; a target must be a number, or missing",
     date="; a target must be a number, or missing",
@@ -46,7 +45,7 @@ INPUT_HINTS = Hints(
     empty="; fill it, or leave out the row (--missing drop) or the column (--exclude)",
 )
 EMPTY = "the cell is empty; fill it, or leave out the row"
-# Scales that targets are learned on, and the numbers that they take.
+# Scales on which targets can be learned, and the numbers that they need.
 SCALES = {"log": "above zero", "log1p": "zero or above"}
 
 
@@ -57,9 +56,9 @@ class MissingTargets:
     Attributes
     ----------
     cells : dict of int
-        Missing values of the targets that have any, rows without any target not counted.
+        Missing values by target, not counting rows without any target.
     rows : int
-        Rows that were looked at.
+        Rows that were counted.
     empty_rows : int
         Rows without any target, which nothing can be learned from.
     """
@@ -69,15 +68,15 @@ class MissingTargets:
     empty_rows: int = 0
 
     def count(self, Y: Any) -> None:
-        """Count the missing values of more rows, a pandas data frame or a Dask one."""
+        """Count the missing values of more rows, a data frame of pandas or Dask."""
         missing = Y.isna()
-        # One pass of a Dask table for all three; plain numbers pass through.
-        found = missing.sum(), missing.all(axis=1).sum(), missing.shape[0]
+        counts = missing.sum(), missing.all(axis=1).sum(), missing.shape[0]
         if hasattr(Y, "dask"):
             from dask.base import compute
 
-            found = compute(*found)  # type: ignore[no-untyped-call]
-        cells, empty, n_rows = found
+            # One pass for all three.
+            counts = compute(*counts)  # type: ignore[no-untyped-call]
+        cells, empty, n_rows = counts
         for name, number in cells.items():
             if number > empty:
                 self.cells[str(name)] = self.cells.get(str(name), 0) + int(number - empty)
@@ -92,7 +91,7 @@ class HeldOut:
     ----------
     by : {"rows", "groups", "time"}
     column : str or None
-        Of the groups, or of the time; None where rows are in the order of time as they are.
+        Column of the groups or of the time; None if rows are in the order of time already.
     values : ndarray of shape (n,) or None
         Groups of the rows in memory, or their times in increasing order.
     """
@@ -102,13 +101,13 @@ class HeldOut:
     values: NDArray[Any] | None = field(default=None, compare=False)
 
     def facts(self) -> dict[str, Any]:
-        """What to remember of it, as plain values."""
+        """Values to keep with the model."""
         groups = self.values if self.by == "groups" else None
         n_groups = None if groups is None else len(np.unique(groups))
         return {"by": self.by, "column": self.column, "groups": n_groups}
 
     def check_folds(self, folds: int) -> None:
-        """Raise where there are fewer groups than folds."""
+        """Raise if there are fewer groups than folds."""
         n_groups = self.facts()["groups"]
         if n_groups == 1:
             raise CommandError(
@@ -130,7 +129,7 @@ class HeldOut:
 
 
 def held_out_of(options: TrainingOptions) -> HeldOut:
-    """Which rows the options hold out together."""
+    """How the options hold out rows."""
     if options.groups is not None:
         return HeldOut("groups", options.groups)
     timed = options.time_ordered or options.time_column is not None
@@ -173,19 +172,19 @@ class TrainingTable:
     text : list of str
         Inputs that hold text, which the model encodes.
     X : pandas.DataFrame
-        Inputs; of files that are read in batches those of the first rows.
+        Inputs; in batches, those of the first rows.
     Y : pandas.DataFrame or None
-        Targets, where all rows are in memory.
+        Targets, if all rows are in memory.
     reader : BatchReader or None
-        Reads the rows in batches, where they are not in memory.
+        Reads the rows in batches, if they are not in memory.
     notes : list of str
-        What is worth telling.
+        Sentences for the user.
     missing : MissingTargets
-        How many targets are missing; of files that are read in batches counted when they are.
+        Counts of missing targets; in batches, they are counted while the model is fitted.
     fill : bool
-        Whether missing inputs are to be filled.
+        Whether missing inputs are filled with medians.
     held_out : HeldOut
-        Which rows are held out together; with the groups or times of rows in memory.
+        How rows are held out, with the groups or times of rows in memory.
     """
 
     inputs: list[str]
@@ -203,8 +202,7 @@ class TrainingTable:
 def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -> TrainingTable:
     """Read a table into memory; the work needs at least ``fewest`` rows.
 
-    Rows are put in the order of the column of time, where there is one. Rows without any target are
-    left out.
+    Rows are sorted by the column of time, if there is one. Rows without any target are left out.
     """
     frame = read_table(path, options.text_format())
     target_names, input_names, notes = choose_columns(frame, path, options)
@@ -312,7 +310,7 @@ def left_out_in_words(n_left: int, n_rows: int) -> str:
 
 
 def open_batches(path: Path, options: TrainingOptions, *, max_memory: float) -> TrainingTable:
-    """Choose inputs and targets of files by the first of them, and look at the first rows."""
+    """Choose inputs and targets of files that are read in batches, by the first rows."""
     import pandas as pd
 
     from ..streams import read_batches, table_columns
@@ -406,14 +404,15 @@ def choose_columns(
 
 
 def expand_names(values: Sequence[str], have: Sequence[str], option: str) -> list[str]:
-    """Names of an option; what is no name may be a pattern such as 'torque *'."""
+    """Names of columns from an option, in which patterns such as 'torque *' are replaced."""
     names = [
         name for value in values for name in ([value] if value in have else split_names([value]))
     ]
     chosen: list[str] = []
     for name in names:
-        found = [name] if name in have else [other for other in have if fnmatchcase(other, name)]
-        chosen += found if found and any(sign in name for sign in "*?[") else [name]
+        is_pattern = name not in have and any(sign in name for sign in "*?[")
+        matches = [other for other in have if fnmatchcase(other, name)] if is_pattern else []
+        chosen += matches or [name]
     twice = [name for name in chosen if chosen.count(name) > 1]
     if twice:
         raise CommandError(f"column '{twice[0]}' is named twice in {option}")
@@ -421,7 +420,7 @@ def expand_names(values: Sequence[str], have: Sequence[str], option: str) -> lis
 
 
 def _names_rows(column: Any) -> bool:
-    """Whether a column of text has almost as many different texts as rows, as an id has."""
+    """Whether a column of text names the rows, as an id does: it has almost as many texts as rows."""
     return bool(column.nunique() > max(10, len(column) // 2))
 
 
@@ -450,14 +449,14 @@ def _constant(frame: Any, role: str) -> list[str]:
 
 
 def batch_bytes(max_memory: float) -> float:
-    """Bytes for one batch, where all may take so many MB."""
+    """Bytes of one batch, if all the work may take this many MB."""
     return max_memory * 2**20 / 8
 
 
 def watch_batches(
     reader: BatchReader, report: Callable[[int, int, str], None]
 ) -> Callable[[Batch], None]:
-    """A function to be called with every batch, which reports bytes and rows."""
+    """A function to call with every batch, which reports bytes and rows."""
     total, rows = reader.n_bytes, 0
 
     def watch(batch: Batch) -> None:
@@ -470,7 +469,7 @@ def watch_batches(
 
 
 def read_scales(values: Sequence[str] | None, targets: Sequence[str]) -> dict[str, str]:
-    """Scale of every target that is learned on one: ``log`` for all targets, ``NAME=log`` for some.
+    """Scale of the targets that are learned on one: ``log`` for all targets, ``NAME=log`` for some.
 
     Examples
     --------
@@ -479,7 +478,7 @@ def read_scales(values: Sequence[str] | None, targets: Sequence[str]) -> dict[st
     >>> read_scales(["z*=log1p"], ["zinc", "lead"])
     {'zinc': 'log1p'}
     """
-    found = dict[str, str]()
+    scales = dict[str, str]()
     for value in values or []:
         names, sign, scale = value.rpartition("=")
         if scale.strip() not in SCALES:
@@ -491,12 +490,12 @@ def read_scales(values: Sequence[str] | None, targets: Sequence[str]) -> dict[st
         unknown = [name for name in chosen if name not in targets]
         if unknown:
             raise CommandError(f"--target-transform: '{unknown[0]}' is not among the targets")
-        found |= dict.fromkeys(chosen, scale.strip())
-    return found
+        scales |= dict.fromkeys(chosen, scale.strip())
+    return scales
 
 
 def check_scales(Y: Any, scales: dict[str, str], path: Path) -> None:
-    """Raise, with row and column of the file, where a target in memory has no logarithm."""
+    """Raise, with row and column of the file, if a target in memory has no logarithm."""
     for name, scale in scales.items():
         wrong = Y[name] <= 0.0 if scale == "log" else Y[name] < 0.0
         if wrong.any():

@@ -1,4 +1,4 @@
-"""Facts about tables and models in words."""
+"""Sentences and tables about models and errors, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ __all__ = [
     "settings_in_words",
 ]
 
-# Shares of uncertainty below this are not worth a sentence.
-LITTLE = 0.05
-PAIRS = 5
+# Sentences about pairs of targets: at most this many, and none on smaller shares of uncertainty.
+PAIRS, LEAST_SHARE = 5, 0.05
 SAME_FEATURES = "kernel ridge on the same features"
-# Names, inputs, and targets with missing values that are listed of many.
-LISTED, MOST_INPUTS, MOST_MISSING = 12, 12, 5
+# The largest numbers of names, inputs, and targets with missing values that are listed.
+MOST_NAMES, MOST_INPUTS, MOST_MISSING = 12, 12, 5
 
 
 def settings_in_words(settings: dict[str, Any]) -> str:
@@ -84,13 +83,13 @@ def change_in_words(error: float | None, reference: float | None, other: str = "
 
 
 def baselines_in_words(error: float, plain: float | None, baselines: dict[str, float]) -> str:
-    """Errors of other methods on the same folds, and which has the least.
+    """Errors of other methods on the same folds, and which is lowest.
 
     Examples
     --------
     >>> print(baselines_in_words(0.4, 0.5, {"ridge": 0.8, "PLS": 0.5}))
-    On the same folds: ridge 0.8, PLS 0.5. This model has the least error, 20.0% less error than
-    PLS, the next. Kernel ridge on the same features: 0.5.
+    On the same folds: ridge 0.8, PLS 0.5. This model has the lowest error, 20.0% less error than
+    PLS, the next best. Kernel ridge on the same features: 0.5.
     """
     words = []
     if baselines:
@@ -98,18 +97,18 @@ def baselines_in_words(error: float, plain: float | None, baselines: dict[str, f
         listed = ", ".join(f"{name} {value:.4g}" for name, value in baselines.items())
         words.append(f"On the same folds: {listed}.")
         if error < baselines[best]:
-            change = change_in_words(error, baselines[best], f"{best}, the next")
-            words.append(f"This model has the least error, {change}.")
+            change = change_in_words(error, baselines[best], f"{best}, the next best")
+            words.append(f"This model has the lowest error, {change}.")
         else:
             change = change_in_words(error, baselines[best])
-            words.append(f"The least error has {best}; this model has {change}.")
+            words.append(f"{best} has the lowest error; this model has {change}.")
     if plain is not None:
         words.append(f"{SAME_FEATURES.capitalize()}: {plain:.4g}.")
     return " ".join(words)
 
 
 def error_table(scores: list[dict[str, Any]]) -> PageTable:
-    """Held-out errors of every target, and how much they differ from those of kernel ridge."""
+    """Held-out errors of every target, and their difference from those of kernel ridge."""
     columns = ["target", "nMSE", "R2", "RMSE", SAME_FEATURES, "change"]
     rows = []
     for row in scores:
@@ -121,16 +120,15 @@ def error_table(scores: list[dict[str, Any]]) -> PageTable:
 
 
 def listed(names: list[str]) -> str:
-    """Names with commas; of many only the first ones."""
+    """Names with commas; only the first of many."""
     if not names:
         return "without names"
-    return ", ".join(names[:LISTED]) + (
-        f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    )
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
 
 
 def information_in_words(information: Array | None, names: list[str]) -> list[str]:
-    """Sentences about the strongest pairs; that nothing tells anything, where this is so.
+    """Sentences on how much measuring a target tells about another, the strongest pairs first.
 
     Examples
     --------
@@ -143,7 +141,7 @@ def information_in_words(information: Array | None, names: list[str]) -> list[st
         return ["There is only one target."]
     rows, columns = np.triu_indices(len(names), 1)
     larger = np.maximum(information, information.T)[rows, columns]
-    order = [k for k in np.argsort(-larger, kind="stable") if larger[k] >= LITTLE]
+    order = [k for k in np.argsort(-larger, kind="stable") if larger[k] >= LEAST_SHARE]
     if not order:
         return [
             "Targets tell little about each other: beyond the inputs, measuring one removes no "
@@ -159,30 +157,31 @@ def information_in_words(information: Array | None, names: list[str]) -> list[st
         )
     if (more := len(order) - PAIRS) > 0:
         verb, rest = "tells" if more == 1 else "tell", counted(more, "further pair")
-        sentences.append(f"{rest} {verb} less about each other, but at least {LITTLE:.0%}.")
+        sentences.append(f"{rest} {verb} less about each other, but at least {LEAST_SHARE:.0%}.")
     return sentences
 
 
-def input_table(found: Explanation) -> PageTable:
+def input_table(explanation: Explanation) -> PageTable:
     """The most important inputs; effects are in deviations of their targets."""
-    unit = np.where(found.target_deviation > 0.0, found.target_deviation, np.nan)
-    relative, rows = found.size / unit, list[list[Any]]()
-    for place in found.order[:MOST_INPUTS]:
-        strongest = int(np.argmax(np.nan_to_num(relative[place])))
-        effect = float(found.effect[place, strongest] / unit[strongest])
-        numbers = float(found.importance[place]), float(found.importance_noise[place])
-        rows.append([found.inputs[place], *numbers, found.targets[strongest], effect])
-    columns = ["input", "importance", "of noise", "strongest on", "effect there"]
+    unit = np.where(explanation.target_deviation > 0.0, explanation.target_deviation, np.nan)
+    relative, rows = explanation.size / unit, list[list[Any]]()
+    for i in explanation.order[:MOST_INPUTS]:
+        strongest = int(np.argmax(np.nan_to_num(relative[i])))
+        effect = float(explanation.effect[i, strongest] / unit[strongest])
+        numbers = float(explanation.importance[i]), float(explanation.importance_noise[i])
+        rows.append([explanation.inputs[i], *numbers, explanation.targets[strongest], effect])
+    columns = ["input", "importance", "importance of noise", "strongest on", "effect there"]
     caption = (
-        "Change of the predictions, in standard deviations of the targets, for one of the input"
+        "Change of the predictions if an input changes by its standard deviation, in standard "
+        "deviations of the targets"
     )
     return PageTable(columns, rows, caption)
 
 
-def explanation_in_words(found: Explanation) -> list[str]:
+def explanation_in_words(explanation: Explanation) -> list[str]:
     """Sentences on which inputs matter."""
-    important = [found.inputs[place] for place in found.order if found.important[place]]
-    rest = len(found.inputs) - len(important)
+    important = [explanation.inputs[i] for i in explanation.order if explanation.important[i]]
+    rest = len(explanation.inputs) - len(important)
     if not important:
         return ["No input is more important than noise would be."]
     matter = "matters" if len(important) == 1 else "matter"
@@ -194,20 +193,18 @@ def explanation_in_words(found: Explanation) -> list[str]:
 
 
 def error_in_words(facts: dict[str, Any] | None) -> str:
-    """What an error on held-out rows is about; the facts are those of `HeldOut.facts`."""
+    """How the held-out rows of an error were chosen; the facts are those of `HeldOut.facts`."""
     facts = facts or {"by": "rows"}
     if facts["by"] == "groups":
         count = "" if facts["groups"] is None else f"{facts['groups']} "
-        held = f"the {count}groups of '{facts['column']}' being held out whole"
-        return f"Cross-validated error on new groups, {held}"
+        return f"Cross-validated error on new groups ({count}groups of '{facts['column']}')"
     if facts["by"] == "time":
-        held = "each fold being predicted from the rows before it"
-        return f"Cross-validated error on later rows, {held}"
+        return "Cross-validated error on later rows, each fold predicted from the rows before it"
     return "Cross-validated error"
 
 
 def scales_in_words(scales: dict[str, str], targets: Sequence[str]) -> str:
-    """Which targets are learned on which scale.
+    """The targets that are learned on a scale, with the scale.
 
     Examples
     --------
@@ -222,7 +219,7 @@ def scales_in_words(scales: dict[str, str], targets: Sequence[str]) -> str:
 
 
 def missing_in_words(missing: MissingTargets, rows: int) -> list[str]:
-    """Sentences on the missing targets of a table of so many rows; none where none is missing."""
+    """Sentences on the missing targets of a table with this number of rows."""
     sentences, read = list[str](), ""
     if missing.rows != rows:
         read = f" of the {counted(missing.rows, 'row')} read since the checkpoint"
@@ -244,14 +241,14 @@ def missing_in_words(missing: MissingTargets, rows: int) -> list[str]:
 
 
 def far_in_words(far: int, rows: int) -> str:
-    """How many rows are far from those of training.
+    """How many rows are far from the training rows.
 
     Examples
     --------
     >>> far_in_words(1, 40)
-    '1 of 40 rows is far from what the model was fitted on (novelty above 1); its prediction rests
-    on little'
+    '1 of 40 rows is far from the training rows (novelty above 1); its prediction is not reliable'
     """
-    verb, rests = ("is", "its prediction rests") if far == 1 else ("are", "their predictions rest")
-    where = "far from what the model was fitted on (novelty above 1)"
-    return f"{far} of {rows} rows {verb} {where}; {rests} on little"
+    verb, reliable = "are", "their predictions are not reliable"
+    if far == 1:
+        verb, reliable = "is", "its prediction is not reliable"
+    return f"{far} of {rows} rows {verb} far from the training rows (novelty above 1); {reliable}"

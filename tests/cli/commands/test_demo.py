@@ -34,7 +34,11 @@ def test_demo(run, folder, monkeypatch):
     assert "Of the 90% intervals" in shown
     page = (folder / "demo-report" / "index.html").read_text()
     assert page.count("<img") == 4
-    for words in ("Wine: what tells what", "How to repeat it", "entangled-kernels demo"):
+    for words in (
+        "Wine: what targets tell about each other",
+        "How to repeat it",
+        "entangled-kernels demo",
+    ):
         assert words in page
     assert "demo-report is not empty" in run("demo", code=2).stderr
     # The same again for machines, without the work.

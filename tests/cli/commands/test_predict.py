@@ -168,7 +168,7 @@ def test_rows_far_out_are_counted_and_told(plant, model, run):
     far.loc[:2, NAMES] *= 1e12
     far.to_csv("far.csv", index=False)
     notes = run("predict plant.model far.csv --out p.csv --novelty").stderr
-    assert "3 of 40 rows are far from what the model was fitted on (novelty above 1)" in notes
+    assert "3 of 40 rows are far from the training rows (novelty above 1)" in notes
     novelty = read_table("p.csv")["novelty"]
     np.testing.assert_allclose(novelty, model.novelty(far[NAMES]))
     assert (novelty > 1.0).tolist() == [True] * 3 + [False] * 37

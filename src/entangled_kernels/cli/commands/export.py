@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExportOptions", "export"]
 
-# Of a target's deviation: what a file in float32 is held to.
+# Largest difference from the model, in deviations of a target, without a note.
 LARGEST = 1e-5
 SHOWN = 12
 
@@ -30,10 +30,10 @@ class ExportOptions(ReadingOptions):
     model: Path = argument("MODEL", "Model file that fit wrote.")
     out: Path = option("ONNX file to write.", "-o", "--onnx", metavar="FILE")
     dtype: str = option(
-        "Numbers that go in and come out.", default="float32", metavar="float32|float64"
+        "Type of the inputs and outputs.", default="float32", metavar="float32|float64"
     )
     check: Path | None = option(
-        "Compare with the model on the rows of a table, not on rows drawn like those of training.",
+        "Compare with the model on the rows of this table, not on simulated rows.",
         default=None,
         metavar="TABLE",
     )
@@ -42,7 +42,7 @@ class ExportOptions(ReadingOptions):
 def export(options: ExportOptions) -> None:
     """Write a model as an ONNX file, which predicts without Python.
 
-    Where onnxruntime is installed its predictions are compared with those of the model.
+    If onnxruntime is installed, its predictions are compared with those of the model.
     """
     screen, model, out = Screen(as_json=options.json), options.model, options.out
     check_choice("--dtype", options.dtype, ("float32", "float64"))
@@ -74,7 +74,7 @@ def export(options: ExportOptions) -> None:
 
 
 def rows_of(saved: SavedModel, options: ExportOptions) -> Any:
-    """Inputs of the rows of a table, as `predict` would read them; None without a table."""
+    """Inputs of the rows of the table to check on; None without one."""
     from ...io import read_table
     from ..models import NewRows
 
@@ -97,7 +97,7 @@ def difference_of(saved: SavedModel, path: Path, made: ExportedModel, rows: Any)
 def show(
     screen: Screen, path: Path, made: ExportedModel, difference: float | None, check: Path | None
 ) -> None:
-    """Tell people."""
+    """Print what was written."""
     screen.say(f"Wrote {path}.")
     names, columns = list(made.inputs.items()), made.columns
     if list(made.inputs) == ["X"] and len(columns) > 1:
@@ -109,15 +109,15 @@ def show(
     screen.say(f"Output: {made.output}, (rows, {len(made.targets)}): {targets}")
     if difference is None:
         say_note(
-            "the file was not compared with the model: that needs onnxruntime, of "
-            "entangled-kernels[onnx]"
+            "the file was not compared with the model, since that needs onnxruntime: "
+            'pip install "entangled-kernels[onnx]"'
         )
         return
-    where = "100 rows drawn like those of training" if check is None else f"the rows of {check}"
+    where = "100 simulated rows" if check is None else f"the rows of {check}"
     screen.say(
         f"Largest difference from the model on {where}: {difference:.2g} of a target's deviation."
     )
     if difference > LARGEST and "float64" not in made.inputs.values():
         say_note(
-            "float32 loses digits of numbers that differ little from each other; use --dtype float64"
+            "float32 loses digits of numbers that differ little from each other: use --dtype float64"
         )

@@ -31,7 +31,7 @@ FEWEST = 3
 def fit(options: FitOptions) -> None:
     """Fit a model to a table and save it.
 
-    Features, kernel and ridge penalty are chosen by cross-validation, and the error is shown beside
+    Features, kernel and ridge penalty are chosen by cross-validation. The error is shown beside
     those of ridge, PLS, extra trees, and kernel ridge on the same features. Targets may be missing
     in some rows. TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
@@ -83,7 +83,7 @@ def fit(options: FitOptions) -> None:
 
 
 def show(screen: Screen, info: dict[str, Any], rows: TrainingTable, table: str, out: Path) -> None:
-    """Tell people what was fitted."""
+    """Print what was fitted."""
     from .. import words
 
     sizes = {"row": info["rows"], "input": len(info["inputs"]), "target": len(info["targets"])}
@@ -92,7 +92,7 @@ def show(screen: Screen, info: dict[str, Any], rows: TrainingTable, table: str, 
         screen.say(sentence)
     if info["target_transform"]:
         scales = words.scales_in_words(info["target_transform"], info["targets"])
-        about = "predictions are medians, errors in units of the table"
+        about = "predictions are medians, errors are in the units of the table"
         screen.say(f"Learned as logarithms: {scales}; {about}.")
     screen.say(f"Chosen: {words.settings_in_words(info['chosen'])}.")
     error, plain = info["nmse"], info["kernel_ridge_nmse"]
@@ -101,9 +101,9 @@ def show(screen: Screen, info: dict[str, Any], rows: TrainingTable, table: str, 
     screen.say(words.baselines_in_words(error, plain, info["baselines"]))
     if info["candidates"] >= 1.5:
         screen.say(
-            f"Predictions average about {info['candidates']:.0f} candidates, weighed by their "
-            "held-out errors; the settings shown are those of the best, the errors those of the "
-            "average."
+            f"Predictions average about {info['candidates']:.0f} candidates, weighted by their "
+            "held-out errors. The settings above are those of the best candidate, the errors those "
+            "of the average."
         )
     if error >= 1.0:
         screen.say(

@@ -27,15 +27,14 @@ class InspectOptions(Options):
         "Also write a page with figures.", default=None, metavar="PAGE.html"
     )
     theory: bool = option(
-        "Also tell whether the kernel is proven entangled, and by how much.", default=False
+        "Also show whether the kernel is proven entangled, and by how much.", default=False
     )
 
 
 def inspect(options: InspectOptions) -> None:
-    """Tell what a model is and what it found.
+    """Show what a model is, its errors, and which inputs matter.
 
-    Its settings, its held-out errors, which inputs matter, and how much measuring one target tells
-    about the others.
+    Also how much measuring one target tells about the others.
     """
     screen, model, report = Screen(as_json=options.json), options.model, options.report
     check_input(model)
@@ -57,7 +56,7 @@ def inspect(options: InspectOptions) -> None:
 
 
 def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
-    """Everything there is to tell, as plain values."""
+    """All facts to show, as plain values."""
     from ...estimators import EntangledKernelRidge
     from .. import models, words
 
@@ -86,7 +85,7 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
 
 
 def show(screen: Screen, findings: dict[str, Any], *, theory: bool) -> None:
-    """Tell people."""
+    """Print the facts."""
     from .. import words
     from ..models import explanation_of
 
@@ -107,7 +106,7 @@ def show(screen: Screen, findings: dict[str, Any], *, theory: bool) -> None:
         screen.points("Which inputs matter:", words.explanation_in_words(explanation))
         columns, rows, title, *_ = words.input_table(explanation)
         screen.table(columns, rows, title=title)
-    screen.points("What tells what, once it is measured:", findings["telling"])
+    screen.points("What measured targets tell about the others:", findings["telling"])
     if theory:
         screen.say()
         screen.say(findings["verdict"])

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["DatasetsOptions", "DemoOptions", "ReproduceOptions", "datasets", "demo", "reproduce"]
 
 TRAIN_ROWS, REPEATS = 40, 4
-# The other columns are the inputs.
-WINE = [
+# Columns of scikit-learn's wine table that take a laboratory; the other columns are the inputs.
+WINE_TARGETS = [
     "total_phenols",
     "flavanoids",
     "nonflavanoid_phenols",
@@ -56,8 +56,8 @@ def demo(options: DemoOptions) -> None:
     """Measure some targets and predict the others, with a page.
 
     Two tables that come with scikit-learn, 40 training rows each: predictions with intervals, then
-    with one, two and three of the targets measured, beside ridge, PLS and extra trees; and which
-    target tells what.
+    with one, two and three of the targets measured, beside ridge, PLS and extra trees; and what
+    targets tell about each other.
     """
     screen, out = Screen(as_json=options.json), options.out
     check_folder(out, force=options.force)
@@ -65,24 +65,24 @@ def demo(options: DemoOptions) -> None:
     from ..pages import write_demo_page
     from ..results import measured_in_words, metric_table, show_tables
 
-    found = {name: run_demo(screen, name, *table, options) for name, table in tables().items()}
-    for results in found.values():
+    runs = {name: run_demo(screen, name, *table, options) for name, table in demo_tables().items()}
+    for results in runs.values():
         results.save(out)
         show_tables(screen, [metric_table(results, "nmse")])
         for sentence in measured_in_words(results):
             screen.say(sentence)
-    path = write_demo_page(list(found.values()), options.command(), out)
+    path = write_demo_page(list(runs.values()), options.command(), out)
     screen.say()
     screen.say(f"Wrote {path}: open it in a browser.")
     metrics = ("nmse", "coverage", "joint_coverage", "width", "left", "left_suggested")
     summary = {
         name: {metric: results.summary(metric, ("known", "method")) for metric in metrics}
-        for name, results in found.items()
+        for name, results in runs.items()
     }
     screen.result({"page": str(path), "summary": summary})
 
 
-def tables() -> dict[str, tuple[str, Any, Any]]:
+def demo_tables() -> dict[str, tuple[str, Any, Any]]:
     """Title, inputs and targets of every table."""
     from sklearn.datasets import load_breast_cancer, load_wine
 
@@ -91,7 +91,7 @@ def tables() -> dict[str, tuple[str, Any, Any]]:
     title = "Breast cancer: ten worst values"
     return {
         "breast-cancer": (title, cells.drop(columns=worst), cells[worst]),
-        "wine": ("Wine: six constituents", wine.drop(columns=WINE), wine[WINE]),
+        "wine": ("Wine: six constituents", wine.drop(columns=WINE_TARGETS), wine[WINE_TARGETS]),
     }
 
 
@@ -127,26 +127,26 @@ class ReproduceOptions(Options):
     name: str = argument("NAME|all", f"{', '.join(NAMES[:-1])}, or all.")
     out: Path = option("Folder for results, figures and index.html.", "-o", metavar="DIR")
     protocol: str = option(
-        "Standardised and scale-free, as in the paper, or one after the other.",
+        "Standardised data and tuned lambda (fair), as in the paper (paper), or both in turn.",
         default="fair",
         metavar="|".join(PROTOCOLS),
     )
     quick: bool = option(
-        "Fewer partitions and steps: to see that it works, not to quote.", default=False
+        "Fewer partitions and steps: shows that it works, with rough numbers.", default=False
     )
     data_home: Path | None = data_home_option()
     seed: int = seed_option()
     jobs: int | None = jobs_option()
     resume: bool = option(
-        "Keep results of the same settings that are in the folder already.", default=False
+        "Keep results with the same settings that are in the folder already.", default=False
     )
 
 
 def reproduce(options: ReproduceOptions) -> None:
     """Run an experiment of the paper again.
 
-    Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside
-    ours: claims first, then every cell with a verdict.
+    Writes the results as JSON and CSV, the figures, and a page that compares the paper's numbers
+    with ours: claims first, then every table.
     """
     screen, name, out = Screen(as_json=options.json), options.name, options.out
     check_choice("NAME", name, NAMES)
@@ -174,7 +174,7 @@ def reproduce(options: ReproduceOptions) -> None:
             runs.setdefault(protocol, {})[each] = results
             _show(screen, results)
     finally:
-        # Also of what is done when somebody interrupts.
+        # Also after an interrupt, with the experiments that are done.
         if runs:
             write_experiment_page(runs, missing, options.command(resume=False), out)
     if (claims := claims_table(runs)) is not None:
@@ -182,7 +182,10 @@ def reproduce(options: ReproduceOptions) -> None:
     page = str(out / "index.html") if runs else None
     if page is not None:
         screen.say(f"Wrote {page}.")
-    done = {own: {each: summaries(one) for each, one in made.items()} for own, made in runs.items()}
+    done = {
+        protocol: {each: summaries(results) for each, results in experiments.items()}
+        for protocol, experiments in runs.items()
+    }
     screen.result(
         {
             "out": str(out),
@@ -222,7 +225,7 @@ def _run(
 
 
 def _show(screen: Screen, results: ExperimentResults) -> None:
-    """Cells beside the paper's where there are any, and tables of what these do not hold."""
+    """Print the tables that compare with the paper's numbers, and those of all other metrics."""
     from ..results import cell_tables, metric_table, metrics_of, show_tables
 
     cells = list(cell_tables(results))
@@ -230,16 +233,16 @@ def _show(screen: Screen, results: ExperimentResults) -> None:
     show_tables(screen, [*cells, *(metric_table(results, metric) for metric in rest)])
 
 
-def _parts(name: str, protocol: str) -> list[tuple[str, str]]:
-    """Experiments with the protocols to run them with; what has no protocol is run once."""
+def _parts(name: str, wanted: str) -> list[tuple[str, str]]:
+    """Experiments with their protocols; an experiment without protocols is run once."""
     from ...experiments import EXPERIMENTS
 
-    wanted = ["paper", "fair"] if protocol == "both" else [protocol]
+    protocols = ["paper", "fair"] if wanted == "both" else [wanted]
     names = list(EXPERIMENTS) if name == "all" else [name]
     return [
-        (each, own)
+        (each, protocol)
         for each in names
-        for own in (wanted[:1] if EXPERIMENTS[each].one_protocol else wanted)
+        for protocol in (protocols[:1] if EXPERIMENTS[each].one_protocol else protocols)
     ]
 
 
@@ -250,9 +253,7 @@ FETCHERS = {
     "uwave": "fetch_uwave",
 }
 
-# Of the sample: constituents of wine that take a laboratory, those of them that new rows have, and
-# new rows.
-TARGETS = ["total_phenols", "flavanoids", "nonflavanoid_phenols", "proanthocyanins", "proline"]
+# Targets that the new rows of the sample have, and the number of these rows.
 MEASURED = ["total_phenols", "flavanoids"]
 NEW_ROWS = 40
 
@@ -264,7 +265,7 @@ class DatasetsOptions(Options):
     data_home: Path | None = data_home_option()
     download: bool = option("Download those that are not there.", default=False)
     export: Path | None = option(
-        "Write a sample table to try the commands on, such as wine.csv, and new rows beside it.",
+        "Write a sample table such as wine.csv to try the commands on, and new rows beside it.",
         default=None,
         metavar="FILE",
     )
@@ -273,7 +274,7 @@ class DatasetsOptions(Options):
 def datasets(options: DatasetsOptions) -> None:
     """List the tables of the paper, or write a sample table.
 
-    Tells where they are looked for and whether they are there.
+    Shows whether each table is there, and its file.
     """
     screen = Screen(as_json=options.json)
     if options.export is not None:
@@ -294,31 +295,32 @@ def datasets(options: DatasetsOptions) -> None:
 
 
 def export_sample(screen: Screen, path: Path, *, force: bool) -> None:
-    """Write rows of scikit-learn's wines: complete ones, and new ones that lack some targets."""
+    """Write rows of scikit-learn's wine table: complete ones, and new ones without some targets."""
     table_kind(path)
     suffixes = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
     beside = path.with_name(f"{path.name.removesuffix(suffixes)}-new{suffixes}")
-    for one in (path, beside):
-        check_output(one, force=force)
+    for file in (path, beside):
+        check_output(file, force=force)
     import numpy as np
     from sklearn.datasets import load_wine
 
     rows = load_wine(as_frame=True).data
     rows = rows.iloc[np.random.default_rng(0).permutation(len(rows))].reset_index(drop=True)
     known, new = rows[NEW_ROWS:], rows[:NEW_ROWS].copy()
-    new[[name for name in TARGETS if name not in MEASURED]] = np.nan
+    new[[name for name in WINE_TARGETS if name not in MEASURED]] = np.nan
     write_table(known, path)
     write_table(new, beside)
     wines, some = counted(len(new), "wine"), quoted(MEASURED)
     screen.say(f"Wrote {counted(len(known), 'wine')} to {path}.")
     screen.say(f"Wrote {wines} to {beside}, with only {some} of the targets.")
-    to_fit = [("--targets", ",".join(TARGETS)), ("--out", "wine.model")]
+    to_fit = [("--targets", ",".join(WINE_TARGETS)), ("--out", "wine.model")]
     screen.say(f"To fit: {command_line('fit', path, options=to_fit)}")
-    screen.result({"tables": [str(path), str(beside)], "targets": TARGETS, "measured": MEASURED})
+    tables = [str(path), str(beside)]
+    screen.result({"tables": tables, "targets": WINE_TARGETS, "measured": MEASURED})
 
 
 def look_for(name: str, function: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Load a table where it is, and tell its shape and file, or what is wrong."""
+    """Shape and file of a table, or why it cannot be loaded."""
     from ... import datasets
 
     keys = ("rows", "inputs", "outputs", "state", "file", "problem")

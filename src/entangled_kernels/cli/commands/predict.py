@@ -26,7 +26,7 @@ from ..files import (
     files_of,
     in_batches,
     local_table,
-    place_of,
+    output_name,
 )
 from ..options import NewRowsOptions, option, split_names
 from ..process import import_learning
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PlanOptions", "PredictOptions", "plan", "predict"]
 
-# Added to the name of a prediction where a kept column has the same name.
+# Added to the name of a prediction if a column that is kept has the same name.
 SUFFIX = " predicted"
 NOVELTY = "novelty"
 # First measurements that are listed.
@@ -50,11 +50,11 @@ class PredictOptions(NewRowsOptions):
     """Options of ``predict``."""
 
     out: Path = option(
-        "Table to write; its name tells the kind; - for stdout.", "-o", metavar="FILE"
+        "Table to write, such as p.csv or p.parquet; - for stdout.", "-o", metavar="FILE"
     )
     measured: bool = option(
-        "Use the targets that the table has: their missing values, and the other targets, are "
-        "predicted from the inputs and from the targets given.",
+        "Use the targets in the table as given: their missing values and the other targets are "
+        "predicted from the inputs and the given targets.",
         default=False,
     )
     intervals: float | None = option(
@@ -67,7 +67,7 @@ class PredictOptions(NewRowsOptions):
         "Make the intervals wide enough to hold all targets of a row at once.", default=False
     )
     novelty: bool = option(
-        "Also write a column 'novelty': how far a row is from the training rows; above 1 is far.",
+        "Also write a column 'novelty', the distance from the training rows; above 1 is far.",
         default=False,
     )
 
@@ -77,13 +77,13 @@ class PlanOptions(NewRowsOptions):
     """Options of ``plan``."""
 
     cost: list[str] | None = option(
-        "What measuring a target costs; 1 by default.", default=None, metavar="A=5,B=1"
+        "Cost of measuring a target; 1 by default.", default=None, metavar="A=5,B=1"
     )
     out: Path | None = option(
         "Table with a plan for every row; - for stdout.", "-o", default=None, metavar="FILE"
     )
     most: int | None = option(
-        "Measurements to plan for a row.", default=None, metavar="K", min=1, show_default="all"
+        "Measurements to suggest for a row.", default=None, metavar="K", min=1, show_default="all"
     )
 
 
@@ -92,8 +92,8 @@ def open_model_and_rows(
 ) -> tuple[SavedModel, NewRows]:
     """The model and a reader of its new rows.
 
-    Files and options are checked before scikit-learn is imported. ``needs`` are options that need a
-    model that knows how its errors are spread.
+    Files and options are checked before scikit-learn is imported. ``needs`` are the options that
+    need a model with held-out errors.
     """
     out, path = options.out, options.model
     check_streams(out, json=options.json)
@@ -116,8 +116,8 @@ def open_model_and_rows(
 def predict(options: PredictOptions) -> None:
     """Predict the targets for every row of a table.
 
-    Columns are found by name, whatever their order; columns that the model does not know are
-    ignored. TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any size.
+    Columns are found by name, in any order; columns that the model does not know are ignored. TABLE
+    may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
     out, intervals = options.out, options.intervals
     screen = Screen(as_json=options.json, aside=out == STREAM)
@@ -137,21 +137,19 @@ def predict(options: PredictOptions) -> None:
         known_too = not in_batches(source, options.max_memory)
         frames = predictor.predictions(parts, source, known_too=known_too)
         rows, columns = new.write(frames, out, source, options)
-    new.tell_left_out()
+    new.note_left_out()
     if predictor.n_far:
         say_note(far_in_words(predictor.n_far, rows))
     positive = saved.info.get("positive_targets", [])
     if below := [name for name in positive if name in predictor.below_zero]:
         say_note(below_zero_in_words(below, new.targets))
     targets = counted(len(new.targets), "target")
-    screen.say(f"Wrote {counted(rows, 'row')} of {targets} to {place_of(out)}.")
+    screen.say(f"Wrote {counted(rows, 'row')} of {targets} to {output_name(out)}.")
     if options.measured:
         given = counted(predictor.n_given, "value")
-        screen.say(f"Given in the table, and written as they are: {given}.")
+        screen.say(f"Given in the table, and written unchanged: {given}.")
     if predictor.errors:
-        title = (
-            "The table holds the targets too; error on its rows (too good if they were fitted to)"
-        )
+        title = "The table holds the targets too; error on its rows (too low for training rows)"
         screen.table(["target", "nMSE"], list(predictor.errors.items()), title=title)
     screen.result(
         {
@@ -160,39 +158,39 @@ def predict(options: PredictOptions) -> None:
             "columns": columns,
             "nmse": predictor.errors or None,
             "given_values": predictor.n_given if options.measured else None,
-            "far_rows": predictor.n_far if predictor.judges else None,
+            "far_rows": predictor.n_far if predictor.has_novelty else None,
         }
     )
 
 
 def below_zero_in_words(below: list[str], targets: list[str]) -> str:
-    """A note on positive targets with lower limits below zero, with the options to avoid them.
+    """A note on positive targets with lower limits below zero, with the options that avoid it.
 
     Examples
     --------
     >>> print(below_zero_in_words(["Zn [mg]"], ["Zn [mg]", "pH"]))
-    lower limits of 'Zn [mg]' are below zero, though all training rows are above; fit with
+    lower limits of 'Zn [mg]' are below zero, though all training values are above; fit with
     --target-transform 'Zn [mg]=log' to avoid it
     """
     values = ["log"] if below == targets else [f"{name}=log" for name in below]
     options = " ".join(f"--target-transform {shlex.quote(value)}" for value in values)
     return (
-        f"lower limits of {quoted(below)} are below zero, though all training rows are above; fit "
+        f"lower limits of {quoted(below)} are below zero, though all training values are above; fit "
         f"with {options} to avoid it"
     )
 
 
 class Predictor:
-    """Predictions of a model for the rows of tables, and what is counted meanwhile.
+    """Predictions of a model for the rows of a table, and counts for the messages.
 
     Attributes
     ----------
-    judges : bool
-        Whether the model knows how far rows are from its training rows.
+    has_novelty : bool
+        Whether the model can tell how far rows are from its training rows.
     n_far, n_given : int
-        Rows that are far, and values of targets that the table gave.
+        Rows that are far, and given values of targets.
     errors : dict
-        The nMSE of targets that the table has, but that were not given to the model.
+        The nMSE of targets that are in the table, but were not given to the model.
     below_zero : set of str
         Targets with a lower limit below zero.
     """
@@ -201,8 +199,8 @@ class Predictor:
         self.model, self.new, self.options = saved.model, new, options
         self.n_given, self.n_far, self.errors = 0, 0, dict[str, float]()
         self.below_zero = set[str]()
-        self.judges = hasattr(saved.model, "novelty")
-        if options.novelty and not self.judges:
+        self.has_novelty = hasattr(saved.model, "novelty")
+        if options.novelty and not self.has_novelty:
             raise CommandError(
                 f"--novelty needs an entangled kernel model, got {type(saved.model).__name__}"
             )
@@ -211,7 +209,7 @@ class Predictor:
         new.names_beside_kept(self.columns + [NOVELTY] * options.novelty, SUFFIX)
 
     def predictions(self, parts: Iterator[Part], table: Path, *, known_too: bool) -> Iterator[Any]:
-        """Tables to write; ``known_too`` computes errors of targets that the table holds."""
+        """Tables to write, part by part; with ``known_too`` errors of targets in the table."""
         for part in parts:
             if self.new.measured and part.given is None:
                 raise TableError(
@@ -219,12 +217,12 @@ class Predictor:
                     "--measured needs a column that is a target of the model, "
                     f"{quoted(self.new.targets)}; the table has none",
                 )
-            found = self.predict(part)
+            predicted = self.predict(part)
             if part.given is not None:
                 self.n_given += int(part.given.notna().to_numpy().sum())
             elif known_too:
-                self.errors = known_errors(part.frame, found, self.new.targets, table)
-            yield self.new.beside_kept(part.frame, found, SUFFIX)
+                self.errors = known_errors(part.frame, predicted, self.new.targets, table)
+            yield self.new.beside_kept(part.frame, predicted, SUFFIX)
 
     def predict(self, part: Part) -> Any:
         """Predictions, with lower and upper ends and novelty on request, as a data frame."""
@@ -236,7 +234,7 @@ class Predictor:
         X, level = part.X, self.options.intervals
         given = {} if part.given is None else {"given": part.given}
         with warnings.catch_warnings():
-            # Rows that are far are counted instead.
+            # Rows that are far are counted below.
             warnings.simplefilter("ignore", NoveltyWarning)
             values = np.asarray(self.model.predict(X, **given)).reshape(len(X), -1)
         if level is not None:
@@ -245,17 +243,17 @@ class Predictor:
             below = zip(self.new.targets, np.atleast_1d((lower < 0.0).any(axis=0)), strict=True)
             self.below_zero |= {name for name, some in below if some}
             values = np.stack([values, lower, upper], axis=2).reshape(len(X), -1)  # (n, 3 p)
-        found = pd.DataFrame(values, columns=self.columns, index=X.index)
-        if self.judges and len(X):
+        predicted = pd.DataFrame(values, columns=self.columns, index=X.index)
+        if self.has_novelty and len(X):
             novelty = self.model.novelty(X)
             self.n_far += int(np.count_nonzero(novelty > 1.0))
             if self.options.novelty:
-                found[NOVELTY] = novelty
-        return found
+                predicted[NOVELTY] = novelty
+        return predicted
 
 
 def known_errors(frame: Any, predictions: Any, targets: list[str], table: Path) -> dict[str, float]:
-    """The nMSE of every target over the values that the table has, where these differ."""
+    """The nMSE of every target over its values in the table, if these differ."""
     import numpy as np
 
     errors = {}
@@ -274,10 +272,10 @@ def known_errors(frame: Any, predictions: Any, targets: list[str], table: Path) 
 
 
 def plan(options: PlanOptions) -> None:
-    """Tell what to measure next for every row of a table.
+    """Suggest what to measure next for every row of a table.
 
-    Targets that the table has count as measured where they are not missing. The others come in the
-    order of how much of the uncertainty of all targets each removes for its cost.
+    Targets in the table are measured where they are not missing. The others are ordered by how much
+    of the uncertainty of all targets each removes, divided by its cost.
     """
     out = options.out
     screen = Screen(as_json=options.json, aside=out == STREAM)
@@ -291,20 +289,27 @@ def plan(options: PlanOptions) -> None:
                 pass
         else:
             new.write(frames, out, source, options)
-    new.tell_left_out()
+    new.note_left_out()
     screen.say(planner.summary_in_words())
     first = planner.first_steps()
     if len(first) > 1:
         rows = [[step["measure"], step["rows"], f"{step['removes']:.0%}"] for step in first[:SHOWN]]
         screen.table(["measure first", "rows", "removes"], rows)
     if out is not None:
-        screen.say(f"Wrote {counted(planner.n_rows, 'row')} to {place_of(out)}.")
-    found = {"rows": planner.n_rows, "complete": planner.n_complete, "first": first}
-    screen.result({"out": out, **found, "columns": planner.columns if out is not None else []})
+        screen.say(f"Wrote {counted(planner.n_rows, 'row')} to {output_name(out)}.")
+    screen.result(
+        {
+            "out": out,
+            "rows": planner.n_rows,
+            "complete": planner.n_complete,
+            "first": first,
+            "columns": planner.columns if out is not None else [],
+        }
+    )
 
 
 class Planner:
-    """What to measure next in the rows of tables, at most ``most`` targets of a row."""
+    """What to measure next in the rows of a table, at most ``most`` targets of a row."""
 
     def __init__(self, saved: SavedModel, new: NewRows, costs: dict[str, float], most: int) -> None:
         self.model, self.new, self.costs, self.most = saved.model, new, costs, most
@@ -313,7 +318,7 @@ class Planner:
         self._count, self._removed = Counter[str](), Counter[str]()
 
     def plans(self, parts: Iterator[Part]) -> Iterator[Any]:
-        """Tables with the columns measure_1, reduction_1, measure_2 and so on."""
+        """Tables to write, with the columns measure_1, reduction_1, measure_2 and so on."""
         import pandas as pd
 
         for part in parts:
@@ -326,7 +331,7 @@ class Planner:
             self.n_complete = self.n_rows - self._count.total()
             columns: dict[str, Any] = {}
             for step in range(self.most):
-                # Text in every cell, so that all parts of a file have columns of one kind.
+                # Text in every cell, so that a column has one type in all parts of a file.
                 columns[f"measure_{step + 1}"] = [
                     "" if name is None else name for name in order[:, step]
                 ]
@@ -338,32 +343,32 @@ class Planner:
             yield frame
 
     def first_steps(self) -> list[dict[str, Any]]:
-        """Targets that come first, with their rows and the mean share removed; most rows first."""
+        """Targets to measure first, with their number of rows and the mean share removed."""
         return [
             {"measure": name, "rows": rows, "removes": self._removed[name] / rows}
             for name, rows in self._count.most_common()
         ]
 
     def summary_in_words(self) -> str:
-        """What to measure first in most rows."""
+        """A sentence on what to measure first in most rows."""
         first, rows = self.first_steps(), counted(self.n_rows, "row")
         if not first:
-            return f"All targets are measured in all {rows}; there is nothing to plan."
+            return f"All targets are measured in all {rows}; nothing is left to measure."
         best, who = first[0], f"{first[0]['rows']:,} of {rows}"
         if best["rows"] == self.n_rows:
             who = "The row" if self.n_rows == 1 else f"All {rows}"
         sentence = (
             f"{who}: measure '{best['measure']}' first, which removes {best['removes']:.0%} of the "
-            "uncertainty that is left in all targets, itself included."
+            "uncertainty that is left in all targets, including its own."
         )
         if self.n_complete:
             verb = "has" if self.n_complete == 1 else "have"
-            sentence += f" {counted(self.n_complete, 'row')} {verb} every target measured already."
+            sentence += f" {counted(self.n_complete, 'row')} {verb} all targets measured."
         return sentence
 
 
 def read_costs(values: list[str], targets: list[str]) -> dict[str, float]:
-    """Costs from an option such as 'zinc=5,lead=1'."""
+    """Costs of targets from options such as 'zinc=5,lead=1'."""
     costs: dict[str, float] = {}
     for value in split_names(values):
         name, sign, number = (part.strip() for part in value.rpartition("="))
