@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.cli.files import STREAM, check_streams, local_table, place_of
+from entangled_kernels.cli.files import STREAM, check_streams, local_table, output_name
 from entangled_kernels.cli.process import exit_at_interrupt
 from entangled_kernels.cli.screen import Screen, say_error, say_note
 from entangled_kernels.io import read_table, write_table
@@ -54,7 +54,7 @@ def test_one_thing_goes_to_standard_output():
     check_streams(Path("p.csv"), json=True)
     with pytest.raises(CommandError, match="--json and --out - both write to standard output"):
         check_streams(STREAM, json=True)
-    assert (place_of(STREAM), place_of(Path("p.csv"))) == ("standard output", "p.csv")
+    assert (output_name(STREAM), output_name(Path("p.csv"))) == ("standard output", "p.csv")
 
 
 HIDDEN = ["\x1b[31m", "\x9b31m", "\x07", "\x7f", "\u202e", "\u2066", "\u200f", "\u061c"]

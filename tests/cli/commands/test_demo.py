@@ -13,9 +13,9 @@ from entangled_kernels.io import ExperimentResults
 @pytest.fixture
 def _brief(monkeypatch, small):
     """Few trees, a small search, one draw less than two, and some rows to test on."""
-    tables = module.tables()
+    tables = module.demo_tables()
     some = {name: (title, X[:90], Y.iloc[:90, :4]) for name, (title, X, Y) in tables.items()}
-    monkeypatch.setattr(module, "tables", lambda: some)
+    monkeypatch.setattr(module, "demo_tables", lambda: some)
     monkeypatch.setattr(module, "REPEATS", 2)
     monkeypatch.setattr(
         methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)

@@ -18,7 +18,7 @@ def test_people_are_told_what_goes_in_and_comes_out(model, run, plant):
         "Wrote plant.onnx.",
         "Input: X, float32 (rows, 3): inlet temp, flow, l/s, pressure",
         "Output: prediction, (rows, 2): net load, peak load (kW)",
-        "Largest difference from the model on 100 rows drawn like those of training: ",
+        "Largest difference from the model on 100 simulated rows: ",
     ):
         assert words in shown
     wanted = model.predict(plant[NAMES])

@@ -41,7 +41,7 @@ def test_measured_targets_need_not_be_measured_again(plant, model, run):
     assert sum(step["rows"] for step in values["first"]) == 11
     assert values["columns"] == list(planned.columns)
     shown = run("plan plant.model plant.csv").stdout
-    assert "29 rows have every target measured already." in shown
+    assert "29 rows have all targets measured." in shown
     assert "measure first" in shown
 
 

@@ -57,7 +57,7 @@ def test_measured_targets_are_used(plant, model, run):
     plant.loc[:20, "peak load (kW)"] = np.nan
     plant.to_csv("plant.csv", index=False)
     shown = run(f"{PREDICT} --measured --intervals 0.8").stdout
-    assert "Given in the table, and written as they are: 24 values." in shown
+    assert "Given in the table, and written unchanged: 24 values." in shown
     assert "error on its rows" not in shown
     predicted, given = read_table("p.csv"), plant[TARGETS]
     known = given.notna().to_numpy()

@@ -48,7 +48,7 @@ def test_what_the_page_says(plant, folder, findings):
         r"in\u001b[2J",
         "Explains 99% of the variance of held-out rows.",
         "Measuring &#39;a&#39; removes 61%",
-        "Share of the uncertainty of a column",
+        "Share of the uncertainty of the column",
         "Not tested:",
         "entangled-kernels fit &#39;my plant.csv&#39;",
         "entangled-kernels inspect my.model",
@@ -59,9 +59,10 @@ def test_what_the_page_says(plant, folder, findings):
 
 
 ART = (
-    "nMSE", "R2", "RMSE", "alpha", "shrinkage", "gain", "kernel ridge", "partial trace", "importance",
-    "importance of noise", "out of fold", "interval", "held-out", "uncertainty", "alignment mix", "target alpha", "PPT",
-    "negativity", "Schmidt", "realignment", "separable share", "lowest eigenvalue", "entangled", "separable",
+    "nMSE", "R2", "RMSE", "alpha", "shrinkage", "kernel ridge", "partial trace", "importance",
+    "importance of noise", "out of fold", "interval", "held-out", "uncertainty", "alignment mix",
+    "target alpha", "PPT", "negativity", "Schmidt", "realignment", "separable share",
+    "lowest eigenvalue", "entangled", "separable",
 )  # fmt: skip
 QUANTUM = ("PPT", "negativity", "Schmidt", "realignment")
 
