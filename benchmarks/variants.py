@@ -141,15 +141,15 @@ def variant_problem(variant: Variant, Phi: Array, Y: Array) -> Problem:
     """The learning problem of uncentred rows, with the objective of a variant.
 
     Without target norms the terms are in units of ||V||_F and tr V, which is another weight of the
-    two: the scale of the whole does not matter to an ascent whose steps come from a line search.
+    two (`mix_of`): the scale of the whole does not matter to an ascent with a line search.
     """
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
-    problem = reduce_moments(moments, centred=False, mix=variant.mix, rows=rows)
+    problem = reduce_moments(moments, centred=False, rows=rows)
     if not variant.centring:
-        raw, energy = moments.uncentred(), float(np.trace(moments.uncentred().V))
+        raw = moments.second_moments(centred=False)
+        energy = float(np.trace(raw.V))
         whole = Alignment(
-            variant.mix,
             C=raw.C,
             B=raw.B / np.sqrt(energy),
             q=raw.B / np.sqrt(energy),
@@ -162,10 +162,15 @@ def variant_problem(variant: Variant, Phi: Array, Y: Array) -> Problem:
         problem = replace(
             problem, whitened=whole.transformed(whitener, problem.outputs, whitened=True)
         )
-    if not variant.target_norms:
-        traced, full = (1.0 - variant.mix, variant.mix) * np.array(problem.whitened.norms)
-        problem = problem.with_mix(float(full / (traced + full)))
     return problem.restored(rows, moments)
+
+
+def mix_of(variant: Variant, problem: Problem) -> float:
+    """The weight of the full term that a variant comes to."""
+    if variant.target_norms:
+        return variant.mix
+    traced, full = (1.0 - variant.mix, variant.mix) * np.array(problem.whitened.norms)
+    return float(full / (traced + full))
 
 
 def learned_kernels(variant: Variant, problem: Problem, seed: int) -> dict[int, LearnedKernel]:
@@ -176,7 +181,13 @@ def learned_kernels(variant: Variant, problem: Problem, seed: int) -> dict[int, 
         if progress.n_iter in variant.steps:
             kept[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
 
-    settings = FitSettings("ascent", init=variant.init, max_iter=max(variant.steps), seed=seed)
+    settings = FitSettings(
+        "ascent",
+        alignment_mix=mix_of(variant, problem),
+        init=variant.init,
+        max_iter=max(variant.steps),
+        seed=seed,
+    )
     Q = starting_point(problem, settings)
     settings = replace(settings, init=Q)
     last = (ascend_as_library if variant.library else solve)(problem, settings, keep).kernel

@@ -10,9 +10,9 @@ from reference import dense
 
 @pytest.fixture
 def make_problem(make_rows):
-    def make(n=20, m=4, p=3, centred=True, mix=0.5, noise=1.0):
+    def make(n=20, m=4, p=3, centred=True, noise=1.0):
         Phi, Y = make_rows(n, m, p, noise=noise)
-        return reduce_moments(Moments.from_arrays(Phi, Y), centred=centred, mix=mix)
+        return reduce_moments(Moments.from_arrays(Phi, Y), centred=centred)
 
     return make
 
@@ -25,8 +25,6 @@ def make_problem_and_optimum(make_rows):
         Phi, Y = make_rows(n, m, p)
         W = np.linalg.lstsq(Phi - Phi.mean(axis=0), Y - Y.mean(axis=0), rcond=None)[0].reshape(-1)
         a1, a2 = dense.alignment(Phi, Y, np.outer(W, W))
-        return reduce_moments(Moments.from_arrays(Phi, Y), centred=True, mix=mix), (
-            1 - mix
-        ) * a1 + mix * a2
+        return reduce_moments(Moments.from_arrays(Phi, Y), centred=True), (1 - mix) * a1 + mix * a2
 
     return make

@@ -44,11 +44,11 @@ def test_views_cover_the_joint_matrix(make_rows):
 def test_uncentred(make_rows, rng):
     Phi, Y = make_rows(20, 4, 3)
     weight = rng.uniform(0.5, 2, size=20)
-    raw = Moments.from_arrays(Phi, Y, weight).uncentred()
+    raw = Moments.from_arrays(Phi, Y, weight).second_moments(centred=False)
     np.testing.assert_allclose(raw.C, Phi.T @ (weight[:, None] * Phi), rtol=1e-12)
     np.testing.assert_allclose(raw.B, Phi.T @ (weight[:, None] * Y), rtol=1e-12)
     np.testing.assert_allclose(raw.V, Y.T @ (weight[:, None] * Y), rtol=1e-12)
-    centred = Moments.from_arrays(Phi, Y, weight).centred()
+    centred = Moments.from_arrays(Phi, Y, weight).second_moments(centred=True)
     np.testing.assert_allclose(
         raw.C - centred.C, weight.sum() * np.outer(*2 * [weight @ Phi / weight.sum()])
     )

@@ -18,10 +18,10 @@ from entangled_kernels.learning.problem import (
 from entangled_kernels.selection import GRID
 
 
-def reduce(Phi, Y, centred=True, mix=0.5):
+def reduce(Phi, Y, centred=True):
     rows = compress_rows(Phi, Y, centred=centred)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
-    return reduce_moments(moments, centred=centred, mix=mix, rows=rows).restored(rows, moments)
+    return reduce_moments(moments, centred=centred, rows=rows).restored(rows, moments)
 
 
 @pytest.mark.parametrize("centred", [True, False])

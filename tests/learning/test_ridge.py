@@ -27,7 +27,7 @@ def test_path_against_the_dense_system(make_rows, rng, shape, centred, identity,
     Phi, Y = make_rows(n, m, p)
     rows = compress_rows(Phi, Y, centred=centred)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
-    problem = reduce_moments(moments, centred=centred, mix=0.5, rows=rows).restored(rows, moments)
+    problem = reduce_moments(moments, centred=centred, rows=rows).restored(rows, moments)
     reduced, k = problem.targets.shape
     L = rng.normal(size=(reduced, n_columns))
     r = problem.full_rank if rank == "full" else rank
@@ -48,7 +48,7 @@ def test_path_against_the_dense_system(make_rows, rng, shape, centred, identity,
 def test_alpha_to_its_limits(make_rows):
     """Least squares at zero, nothing at infinity."""
     Phi, Y = make_rows(30, 4, 3)
-    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=True, mix=0.5)
+    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=True)
     factor = KernelRidgeFactor(problem, LearnedKernel(1.0, np.zeros((4, 0)), np.zeros((4, 3, 0))))
     small, large = factor.coefficients([1e-10, 1e12])
     least_squares = np.linalg.lstsq(Phi - Phi.mean(axis=0), Y - Y.mean(axis=0), rcond=None)[0]
@@ -60,7 +60,7 @@ def test_alpha_to_its_limits(make_rows):
 
 def test_squared_residuals(make_rows):
     Phi, Y = make_rows(10, 3, 14)
-    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=True, mix=0.5)
+    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=True)
     plain = LearnedKernel(1.0, np.zeros((3, 0)), np.zeros((3, 3, 0)))
     coef = KernelRidgeFactor(problem, plain).coefficients(0.5)[0]
     residuals = (

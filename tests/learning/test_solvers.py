@@ -30,8 +30,8 @@ ITERATIVE = [name for name, solver in SOLVERS.items() if solver.iterative]
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
 def test_result_describes_its_kernel(make_problem, name, centred, mix):
-    problem = make_problem(centred=centred, mix=mix)
-    result = solve(problem, settings(name, target_alpha=0.1))
+    problem = make_problem(centred=centred)
+    result = solve(problem, settings(name, target_alpha=0.1, alignment_mix=mix))
     terms = problem.alignment_terms(result.kernel)
     assert result.value == pytest.approx((1 - mix) * terms[0] + mix * terms[1], abs=1e-12)
     trace = np.sum(result.kernel.Q**2) + problem.n_outputs * np.sum(result.kernel.L**2)
@@ -46,7 +46,7 @@ def test_result_describes_its_kernel(make_problem, name, centred, mix):
 def test_nothing_exceeds_the_closed_form(make_problem_and_optimum, name, mix, shape):
     problem, best = make_problem_and_optimum(*shape, mix)
     for init in ("identity", "random"):
-        result = solve(problem, settings(name, init=init, seed=3, max_iter=400))
+        result = solve(problem, settings(name, init=init, seed=3, max_iter=400, alignment_mix=mix))
         assert result.value <= best + 1e-12
         assert result.history.max() <= best + 1e-12
 
@@ -55,7 +55,7 @@ def test_nothing_exceeds_the_closed_form(make_problem_and_optimum, name, mix, sh
 def test_pymanopt_finds_the_same_optimum(make_rows, rng, name):
     pymanopt = pytest.importorskip("pymanopt")
     Phi, Y = make_rows(12, 3, 2, offset=0.2)
-    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=False, mix=0.6)
+    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=False)
     oracle = dense.DenseAscent(Phi, Y, 0.6, fit_intercept=False)
     manifold = pymanopt.manifolds.Sphere(6, 2)
 
@@ -75,7 +75,7 @@ def test_pymanopt_finds_the_same_optimum(make_rows, rng, name):
         initial_point=(start / np.linalg.norm(start)).reshape(6, 2),
     )
     Q = np.einsum("mf,pk,mpr->fkr", problem.features, problem.outputs, start)
-    result = solve(problem, settings(name, init=Q, max_iter=20000, tol=1e-6))
+    result = solve(problem, settings(name, init=Q, max_iter=20000, tol=1e-6, alignment_mix=0.6))
     assert result.value == pytest.approx(-found.cost, abs=1e-6)
 
 
@@ -134,7 +134,7 @@ def test_rank_is_kept(make_problem, name):
 @pytest.mark.parametrize("name", SOLVERS)
 def test_nothing_to_learn_gives_the_plain_kernel(make_rows, name):
     Phi, Y = make_rows(10, 3, 2)
-    problem = reduce_moments(Moments.from_arrays(Phi, np.ones_like(Y)), centred=True, mix=0.5)
+    problem = reduce_moments(Moments.from_arrays(Phi, np.ones_like(Y)), centred=True)
     result = solve(problem, settings(name))
     assert (result.reason, result.kernel.identity) == ("nothing to learn", 1 / 6)
     assert result.kernel.Q.shape[2] == 0
@@ -224,18 +224,21 @@ def test_one_operator_starts_with_a_positive_covariance(make_problem):
 @pytest.mark.parametrize("mix", [0.0, 0.3, 0.5, 1.0])
 def test_closed_form_is_the_optimum_it_says(make_problem_and_optimum, mix):
     problem, best = make_problem_and_optimum(25, 5, 4, mix)
-    assert solve(problem, settings("closed-form")).value == pytest.approx(best, abs=1e-12)
+    assert solve(problem, settings("closed-form", alignment_mix=mix)).value == pytest.approx(
+        best, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("mix", [0.0, 0.4, 1.0])
 def test_closed_form_with_a_rank_is_the_best_approximation(make_problem, mix):
-    problem = make_problem(mix=mix)
-    free = solve(problem, settings("closed-form", target_alpha=0.1)).kernel
+    problem = make_problem()
+    options = {"target_alpha": 0.1, "alignment_mix": mix}
+    free = solve(problem, settings("closed-form", **options)).kernel
     Q = free.Q.reshape(12, -1)
     D = Q @ Q.T + np.kron(free.L @ free.L.T, np.eye(3))
     values, vectors = np.linalg.eigh(D)
     for rank in (1, 2, 12):
-        kernel = solve(problem, settings("closed-form", target_alpha=0.1, rank=rank)).kernel
+        kernel = solve(problem, settings("closed-form", **options, rank=rank)).kernel
         ours = kernel.Q.reshape(12, -1) @ kernel.Q.reshape(12, -1).T
         best = (vectors[:, -rank:] * values[-rank:]) @ vectors[:, -rank:].T
         # Multiple eigenvalues leave the choice of vectors open, not how well they do.
@@ -248,8 +251,9 @@ def test_closed_form_with_a_rank_is_the_best_approximation(make_problem, mix):
 def test_kernel_by_definition(make_rows, mix, rank):
     """D of the ridge fit W with its np x np matrices, in the coordinates of the rows."""
     Phi, Y = make_rows(20, 4, 3)
-    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=True, mix=mix)
-    kernel = solve(problem, settings("closed-form", target_alpha=0.1, rank=rank)).kernel
+    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=True)
+    options = settings("closed-form", target_alpha=0.1, rank=rank, alignment_mix=mix)
+    kernel = solve(problem, options).kernel
     D = dense.learned_matrix(problem.expand_kraus(kernel.Q), problem.expand_metric(kernel))
     expected = dense.closed_form(Phi, Y, mix, target_alpha=0.1, shrinkage=0.0)
     np.testing.assert_allclose(D, expected / np.trace(expected), atol=1e-10)
@@ -257,15 +261,15 @@ def test_kernel_by_definition(make_rows, mix, rank):
 
 def test_regularised_by_either_setting_the_optima_are_mixed(make_problem):
     """Without both, the operator alone is the maximiser."""
-    problem = make_problem(mix=0.4)
+    problem = make_problem()
     for options in (
-        settings("closed-form", target_alpha=0.1),
-        settings("closed-form", shrinkage=0.1),
+        settings("closed-form", target_alpha=0.1, alignment_mix=0.4),
+        settings("closed-form", shrinkage=0.1, alignment_mix=0.4),
     ):
         kernel = solve(problem, options).kernel
         assert np.sum(kernel.Q**2) == pytest.approx(0.4)
         assert 3 * np.sum(kernel.L**2) == pytest.approx(0.6)
-    kernel = solve(problem, settings("closed-form")).kernel
+    kernel = solve(problem, settings("closed-form", alignment_mix=0.4)).kernel
     assert np.sum(kernel.Q**2) == pytest.approx(1.0)
     assert kernel.L.shape[1] == 0
 
@@ -276,11 +280,11 @@ def test_ascent_takes_the_published_path(make_rows, rng, centred, shape):
     """Value by value the same as steepest ascent with np x np matrices in the original coordinates."""
     n, m, p = shape
     Phi, Y = make_rows(n, m, p)
-    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=centred, mix=0.4)
+    problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=centred)
     Q = rng.normal(size=(*problem.targets.shape, 2))
     start = np.einsum("mf,pk,fkr->mpr", problem.features, problem.outputs, Q).reshape(m * p, 2)
     _, history = dense.DenseAscent(Phi, Y, 0.4, fit_intercept=centred).run(start, 30)
-    result = solve(problem, settings("ascent", init=Q, max_iter=30, tol=0.0))
+    result = solve(problem, settings("ascent", init=Q, max_iter=30, tol=0.0, alignment_mix=0.4))
     np.testing.assert_allclose(result.history, history, atol=1e-9)
 
 
@@ -316,7 +320,8 @@ def test_a_given_start_stays_as_it_was(make_problem, rng):
 def test_lbfgs_reaches_the_closed_form(make_problem_and_optimum, mix, rank, init):
     """Run to convergence; a wrong gradient would leave it below."""
     problem, best = make_problem_and_optimum(25, 5, 4, mix)
-    result = solve(problem, settings("lbfgs", init=init, rank=rank, max_iter=5000, tol=1e-8))
+    options = {"alignment_mix": mix, "init": init, "rank": rank, "max_iter": 5000, "tol": 1e-8}
+    result = solve(problem, settings("lbfgs", **options))
     # One operator of rank one in the outputs is the optimum of both terms at once.
     assert result.value == pytest.approx(best, abs=1e-6)
     assert result.reason in ("tolerance", "stalled")
@@ -328,11 +333,12 @@ def test_units_of_the_features_do_not_matter(make_rows, mix):
     Phi, Y = make_rows(25, 4, 3)
     histories = []
     for units in (np.ones(4), np.array([1e-3, 1.0, 30.0, 1e3])):
-        problem = reduce_moments(Moments.from_arrays(Phi * units, Y), centred=True, mix=mix)
+        problem = reduce_moments(Moments.from_arrays(Phi * units, Y), centred=True)
         whitener = problem.features / np.sqrt(problem.scale)
         start = np.linalg.solve(whitener * units[:, None], np.eye(4))  # the same features, whitened
         Q = (start[:, :3] / np.sqrt(problem.scale)[:, None])[:, :, None]
-        histories.append(solve(problem, settings("lbfgs", init=Q, max_iter=5, tol=0.0)).history)
+        options = settings("lbfgs", init=Q, max_iter=5, tol=0.0, alignment_mix=mix)
+        histories.append(solve(problem, options).history)
     np.testing.assert_allclose(histories[0], histories[1], atol=1e-8)
 
 
@@ -342,9 +348,9 @@ def test_progress_tells_the_gradient_at_unit_norm(make_problem, rng):
     for progress in seen:
         X = np.sqrt(problem.scale)[:, None, None] * progress.Q
         X /= np.linalg.norm(X)
-        assert progress.value == pytest.approx(problem.whitened.evaluate(X).value)
-        gradient = problem.whitened.evaluate(X).gradient
+        assert progress.value == pytest.approx(problem.whitened.evaluate(X, 0.5).value)
+        gradient = problem.whitened.evaluate(X, 0.5).gradient
         assert progress.gradient_norm == pytest.approx(np.linalg.norm(gradient))
         D = rng.normal(size=X.shape)
-        slope = [problem.whitened.evaluate(X + h * D).value for h in (1e-5, -1e-5)]
+        slope = [problem.whitened.evaluate(X + h * D, 0.5).value for h in (1e-5, -1e-5)]
         assert (slope[0] - slope[1]) / 2e-5 == pytest.approx(np.sum(gradient * D), abs=1e-7)

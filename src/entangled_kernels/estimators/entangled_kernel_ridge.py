@@ -322,14 +322,6 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         reduced = self.prediction == "reduced_rank"
         check_rank_fits(self.rank, problem.n_features, problem.n_outputs, reduced=reduced)
         params = check_solver_params(self.solver_params)
-        if SOLVERS[self.solver].iterative:
-            operators = problem.resolve_rank(None if reduced else self.rank) or problem.full_rank
-            if problem.full_rank * operators**2 > LARGE_STEP:
-                warn_user(
-                    f"every step of solver={self.solver!r} multiplies matrices of {problem.full_rank} x "
-                    f"{operators}, which may take long; set rank to a smaller number, or use "
-                    f"solver='closed-form'"
-                )
         settings = FitSettings(
             solver=self.solver,
             rank=self.rank,
@@ -343,6 +335,14 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
             tol=params.tol,
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
         )
+        if SOLVERS[self.solver].iterative:
+            operators = settings.n_operators(problem) or problem.full_rank
+            if problem.full_rank * operators**2 > LARGE_STEP:
+                warn_user(
+                    f"every step of solver={self.solver!r} multiplies matrices of {problem.full_rank} x "
+                    f"{operators}, which may take long; set rank to a smaller number, or use "
+                    f"solver='closed-form'"
+                )
         fit = fit_problem(
             problem, settings, _print_progress(params.max_iter) if params.verbose else None
         )

@@ -263,7 +263,7 @@ class OperatorFourierRidge(MultiTargetRegressor):
                 "sample_weight must be positive for at least one row, got zero weights only"
             )
         self.features_, moments = stream.feature_map, stream.parts[0]
-        second = moments.centred() if self.fit_intercept else moments.uncentred()
+        second = moments.second_moments(centred=self.fit_intercept)
         need = "alpha must be large enough for the ridge system to be solved in double precision"
         try:
             W = self.features_.solve(second.C, second.B, float(self.alpha))  # (m, p)

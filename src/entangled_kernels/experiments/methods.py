@@ -173,7 +173,7 @@ def _learn_kernels(
     settings = FitSettings(
         "ascent", rank, init="identity" if early else "random", max_iter=last, seed=seed
     )
-    end = solve(problem.with_mix(0.5), settings, keep).kernel
+    end = solve(problem, settings, keep).kernel
     m, p = problem.n_features, problem.n_outputs
     return {
         Candidate(step, shrinkage): kernels.get(step, end).mixed(

@@ -72,7 +72,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """The objective of entangled kernel learning, (1 - mix) * a1 + mix * a2, as a function of D.
+    """The objective of entangled kernel learning, (1 - mix) * a1 + mix * a2, as a function of D and mix.
 
     For D = A kron I_p + Q Q^T with partial trace S over the outputs, and with C, B, V the centred
     co-moments of features and targets,
@@ -92,8 +92,6 @@ class Alignment:
 
     Attributes
     ----------
-    mix : float
-        Weight of the full term, between 0 and 1.
     C : ndarray of shape (m, m) or None
         None stands for the identity.
     B, q : ndarray of shape (m, k)
@@ -118,7 +116,6 @@ class Alignment:
     large.
     """
 
-    mix: float
     C: Array | None
     B: Array
     q: Array
@@ -131,7 +128,6 @@ class Alignment:
     def from_moments(
         cls,
         moments: Moments,
-        mix: float = 0.5,
         *,
         centred: bool = True,
         ones: Array | None = None,
@@ -143,7 +139,6 @@ class Alignment:
         Parameters
         ----------
         moments : Moments
-        mix : float
         centred : bool
             Whether rows are centred per column first (as with an intercept), or taken as they are.
         ones : ndarray of shape (k,), optional
@@ -169,7 +164,7 @@ class Alignment:
         if not centred:
             q = B + np.outer(weight * mean_phi, (mean_y - grand_mean * ones) / unit)
             g = np.sqrt(weight) * mean_phi
-        return cls(mix, C=C, B=B, q=q, g=g, ones=ones, norms=norms, n_outputs=p)
+        return cls(C=C, B=B, q=q, g=g, ones=ones, norms=norms, n_outputs=p)
 
     def transformed(self, features: Array, outputs: Array, *, whitened: bool) -> Alignment:
         """The same objective for Q given in other coordinates, Q = (features kron outputs) Q'.
@@ -181,7 +176,6 @@ class Alignment:
         C = None if whitened else features.T @ (features if self.C is None else self.C @ features)
         B = features.T @ self.B @ outputs
         return Alignment(
-            self.mix,
             C=C,
             B=B,
             q=B if self.q is self.B else features.T @ self.q @ outputs,
@@ -201,17 +195,11 @@ class Alignment:
         along = along - np.outer(self.ones, self.ones @ along) / self.n_outputs
         return CX + np.multiply.outer(self.g, along).reshape(X.shape)
 
-    @property
-    def _weights(self) -> Array:
-        """Weights of the terms divided by their norms, zero where a norm is zero."""
-        shares, norms = np.array([1.0 - self.mix, self.mix]), np.array(self.norms)
-        return np.asarray(np.divide(shares, norms, out=np.zeros(2), where=norms > 0.0))
-
-    def evaluate(self, Q: Array, inner: Pair | None = None) -> Evaluation:
+    def evaluate(self, Q: Array, mix: float, inner: Pair | None = None) -> Evaluation:
         """Objective, terms and gradient at Q (m, k, r), from inner products of `Line.inner_at` if given."""
         values, gradient = np.zeros(2), np.zeros(Q.shape)
         inners, projections = list[Array](), list[Array]()
-        shares = (1.0 - self.mix, self.mix)
+        shares = (1.0 - mix, mix)
         for term, b in enumerate((self.B, self.q.reshape(-1, 1))):
             X = Q.reshape(len(b), -1)  # (m, k * r) or (m * k, r)
             # tr(X^T E X X^T E X) and E X X^T E X, by X^T E X or by E X X^T, whichever is smaller.
@@ -238,7 +226,7 @@ class Alignment:
             value, values, gradient, (inners[0], inners[1]), (projections[0], projections[1])
         )
 
-    def line(self, Q: Array, direction: Array, at: Evaluation) -> Line:
+    def line(self, Q: Array, direction: Array, mix: float, at: Evaluation) -> Line:
         """The objective along Q + t * direction, where it has been evaluated at Q."""
         gain, squared = np.zeros((3, 2)), np.zeros((5, 2))
         inner = list[tuple[Array, Array, Array]]()
@@ -262,12 +250,9 @@ class Alignment:
                 np.vdot(last, last.T),
             )
             inner.append((start, first, last))
-        return Line(self._weights, gain, squared, (inner[0], inner[1]))
-
-    def value(self, Q: Array, metric: Array | None = None) -> float:
-        """Objective of D = metric kron I_p + Q Q^T."""
-        a1, a2 = self.terms(Q, metric)
-        return (1.0 - self.mix) * a1 + self.mix * a2
+        shares, norms = np.array([1.0 - mix, mix]), np.array(self.norms)
+        weights = np.divide(shares, norms, out=np.zeros(2), where=norms > 0.0)
+        return Line(weights, gain, squared, (inner[0], inner[1]))
 
     def terms(self, Q: Array, metric: Array | None = None) -> tuple[float, float]:
         """Partial-trace and full alignment of D = metric kron I_p + Q Q^T, Q (m, k, r), metric (m, m)."""

@@ -82,16 +82,15 @@ class Fit:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
         problem, alpha, coef = self.problem, self.settings.alpha, self.reduced_coef
         used = self.settings.used_kernel(problem, self.kernel)
-        n_directions = self.settings.n_directions(problem)
         if problem.missing is None:
-            unit = fit_unit_posterior(KernelRidgeFactor(problem, used, n_directions), alpha)
+            unit = fit_unit_posterior(KernelRidgeFactor(problem, used), alpha)
             n_samples = np.full(problem.n_outputs, problem.n_samples)
             squares = problem.squared_residuals(coef)
             return Posterior.from_residuals(unit, squares, n_samples, self.centre()[1])
-        unit = fit_missing_posterior(MissingTargetsRidge(problem, used, n_directions), alpha)
+        unit = fit_missing_posterior(MissingTargetsRidge(problem, used), alpha)
         squares, n_samples = np.empty(problem.n_outputs), np.empty(problem.n_outputs)
         for columns, own in problem.missing.groups:
-            C, B, V = own.centred() if problem.centred else own.uncentred()
+            C, B, V = own.second_moments(centred=problem.centred)
             theta, total = coef[:, columns], np.diag(V)
             gained = np.sum(theta * (2.0 * B - C @ theta), axis=0)
             squares[columns] = np.maximum(total - gained, np.finfo(float).eps * total)
@@ -114,7 +113,9 @@ class Fit:
         """The largest alignment that any kernel has; known in closed form for models with an intercept."""
         if not self.problem.centred:
             return None
-        return float(solve(self.problem, FitSettings(target_alpha=0.0, shrinkage=0.0)).value)
+        mix = self.settings.alignment_mix
+        settings = FitSettings(alignment_mix=mix, target_alpha=0.0, shrinkage=0.0)
+        return float(solve(self.problem, settings).value)
 
     @property
     def n_operators(self) -> int:
@@ -144,7 +145,6 @@ def fit_problem(problem: Problem, settings: FitSettings, callback: Callback = No
         Where targets are missing, the kernel is learned from targets that were filled in, and the
         ridge problem is that of the targets that are present.
     settings : FitSettings
-        Their ``alignment_mix`` counts, whatever that of the problem is.
     callback : callable, optional
         Called by iterative solvers with a `Progress` after every step; a true answer stops them.
 
@@ -155,19 +155,17 @@ def fit_problem(problem: Problem, settings: FitSettings, callback: Callback = No
     norm is theta^T (B - C theta) / alpha.
     """
     mix, alpha = settings.alignment_mix, settings.alpha
-    if problem.whitened.mix != mix:
-        problem = problem.with_mix(mix)
     learned = solve(problem, settings, callback)
     kernel = problem.finished(learned.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
-    used, n_directions = settings.used_kernel(problem, kernel), settings.n_directions(problem)
+    used = settings.used_kernel(problem, kernel)
     if problem.missing is None:
-        reduced = KernelRidgeFactor(problem, used, n_directions).coefficients(alpha)[0]
+        reduced = KernelRidgeFactor(problem, used).coefficients(alpha)[0]
         square = np.sum(reduced * (problem.targets - problem.scale[:, None] * reduced)) / alpha
         coef = problem.outputs @ reduced.T @ problem.features.T
         intercept = problem.mean_y - coef @ problem.mean_phi
     else:
-        reduced, norms = MissingTargetsRidge(problem, used, n_directions).solve(alpha)
+        reduced, norms = MissingTargetsRidge(problem, used).solve(alpha)
         coef, square, intercept = (
             reduced.T @ problem.features.T,
             np.sum(norms),

@@ -42,11 +42,11 @@ def complete_moments(moments: Moments, *, centred: bool) -> Moments:
     if moments.complete:
         return moments
     rows, m, p = moments.rows, moments.n_features, moments.n_outputs
-    C = (rows.centred() if centred else rows.uncentred()).C
+    C = rows.second_moments(centred=centred).C
     W, residual, V = np.zeros((m, p)), np.zeros((m, p)), np.zeros((p, p))
     mean_y = np.zeros(p)
     for columns, own in moments.groups:
-        second = own.centred() if centred else own.uncentred()
+        second = own.second_moments(centred=centred)
         alpha = FILL_ALPHA * float(np.trace(second.C)) / m
         coef = np.zeros_like(second.B)
         if alpha > 0.0:

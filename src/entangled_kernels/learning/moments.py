@@ -357,15 +357,12 @@ class Moments:
                 "or fill the targets in with `complete_moments`"
             )
 
-    def centred(self) -> SecondMoments:
-        """C, B and V: second moments about the mean."""
-        return SecondMoments(self.C, self.B, self.V)
-
-    def uncentred(self) -> SecondMoments:
-        """Second moments about zero, sum w phi phi^T and so on."""
+    def second_moments(self, *, centred: bool) -> SecondMoments:
+        """C, B and V about the mean, or about zero: sum w phi phi^T and so on."""
         self._require_complete()
-        m = self.n_features
-        scatter = self.scatter + np.outer(self.weight * self.mean, self.mean)
+        m, scatter = self.n_features, self.scatter
+        if not centred:
+            scatter = scatter + np.outer(self.weight * self.mean, self.mean)
         return SecondMoments(scatter[:m, :m], scatter[:m, m:], scatter[m:, m:])
 
     def allclose(self, other: Moments, rtol: float = 1e-9) -> bool:

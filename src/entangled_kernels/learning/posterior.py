@@ -13,7 +13,7 @@ from ..linalg import Array, Index
 from ..uncertainty import Residuals, without_rounding
 from .moments import RowSample
 from .problem import Problem
-from .ridge import KernelRidgeFactor, MissingTargetsRidge, lower_factor
+from .ridge import KernelRidgeFactor, MissingTargetsRidge, lower_factor, target_directions
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -250,7 +250,7 @@ def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> FunctionPoste
     shared = float(problem.scale @ plain) + float(np.einsum("f,fl,fl->", problem.scale, L, L))
     energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)
     own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
-    directions = factor.directions(alpha)
+    directions = target_directions(problem, kernel, alpha)
     return FunctionPosterior(
         problem=problem,
         alpha=alpha,
@@ -289,7 +289,7 @@ def fit_missing_posterior(ridge: MissingTargetsRidge, alpha: float) -> FunctionP
         freedom[columns] += np.einsum("ofr,ofr->o", second.C @ E[columns], E[columns]) / alpha
         shift = own.mean_phi - centre if problem.centred else -centre
         groups.append(GroupVariance(columns, shift, np.zeros(m), np.sqrt(alpha) * axes))
-    directions = ridge.directions(alpha)
+    directions = target_directions(problem, ridge.kernel, alpha)
     if directions is not None:
         freedom = (freedom - problem.centred) * _shares(directions) + problem.centred
     return FunctionPosterior(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +28,6 @@ __all__ = [
     "columns_are_alike",
     "compress_for_fit",
     "compress_rows",
-    "count_of",
     "reduce_centred_rows",
     "reduce_moments",
     "reduce_rows",
@@ -112,7 +110,7 @@ class Problem:
         if rows.outputs is not None:
             scatter = rows.target_scatter
             if scatter is None:
-                V = (moments.centred() if self.centred else moments.uncentred()).V
+                V = moments.second_moments(centred=self.centred).V
                 scatter = np.einsum("ok,ok->o", rows.outputs @ V, rows.outputs)
             problem = replace(
                 problem,
@@ -122,22 +120,10 @@ class Problem:
             )
         return problem
 
-    def with_mix(self, mix: float) -> Problem:
-        """The same problem with another weight of the full alignment."""
-        return replace(self, whitened=replace(self.whitened, mix=mix))
-
     @property
     def full_rank(self) -> int:
         """Largest Kraus rank that can matter, m' * k."""
         return self.targets.size
-
-    def resolve_rank(self, rank: int | float | None) -> int | None:
-        """Number of Kraus operators asked for by a count or by a fraction of the full rank; None stays None.
-
-        A count above the full rank asks for operators that the data cannot use, so it means the
-        full rank.
-        """
-        return None if rank is None else count_of(rank, self.full_rank)
 
     def alignment_terms(self, kernel: LearnedKernel) -> tuple[float, float]:
         """Partial-trace and full alignment of a kernel in reduced coordinates."""
@@ -182,15 +168,8 @@ class Problem:
         return metric
 
 
-def count_of(rank: int | float, full: int) -> int:
-    """A rank that is a count, of which at most ``full`` matter, or a share of ``full``."""
-    if isinstance(rank, Integral):
-        return min(int(rank), full)
-    return max(1, round(float(rank) * full))
-
-
 def reduce_moments(
-    moments: Moments, *, centred: bool, mix: float = 0.5, rows: CompressedRows | None = None
+    moments: Moments, *, centred: bool, rows: CompressedRows | None = None
 ) -> Problem:
     """Rotate features to the range of their second moments, outputs to what the features can reach.
 
@@ -201,8 +180,6 @@ def reduce_moments(
         present.
     centred : bool
         Whether the model has an intercept: then everything is about the mean of each column.
-    mix : float, default=0.5
-        Weight of the full alignment in the objective.
     rows : CompressedRows, optional
         Where the moments are those of compressed rows; the problem stays in their coordinates.
 
@@ -217,7 +194,7 @@ def reduce_moments(
     """
     if not moments.complete:
         problem = reduce_moments(
-            complete_moments(moments, centred=centred), centred=centred, mix=mix, rows=rows
+            complete_moments(moments, centred=centred), centred=centred, rows=rows
         )
         offset: Array | float = 0.0
         if rows is not None and rows.features is not None:
@@ -228,7 +205,7 @@ def reduce_moments(
     m = moments.n_features if features_in is None else len(features_in)
     p = moments.n_outputs if outputs_in is None else len(outputs_in)
     ones = np.ones(p) if outputs_in is None else outputs_in.sum(axis=0)
-    working = moments.centred() if centred else moments.uncentred()
+    working = moments.second_moments(centred=centred)
 
     scale, features = principal_axes(
         moments.C, None if centred else np.sqrt(moments.weight) * moments.mean_phi
@@ -257,7 +234,7 @@ def reduce_moments(
 
     norms = None if rows is None else rows.norms
     objective = Alignment.from_moments(
-        moments, mix, centred=centred, ones=ones, n_outputs=p, norms=norms
+        moments, centred=centred, ones=ones, n_outputs=p, norms=norms
     )
     whitener = features / np.sqrt(scale)
     return Problem(
@@ -383,7 +360,6 @@ def reduce_centred_rows(
     reached = scores if outputs is None else scores @ outputs  # (m', k)
     outputs = np.eye(Y.shape[1]) if outputs is None else outputs
     whitened = Alignment(
-        0.5,
         C=None,
         B=reached / size,
         q=reached / size,

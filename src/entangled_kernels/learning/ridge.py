@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +11,13 @@ from scipy.linalg import cho_solve, cholesky, eigh, qr, svd
 from ..linalg import Array, rank_tolerance
 from .problem import Problem
 
-__all__ = ["KernelRidgeFactor", "LearnedKernel", "MissingTargetsRidge", "Spectral", "lower_factor"]
+__all__ = [
+    "KernelRidgeFactor",
+    "LearnedKernel",
+    "MissingTargetsRidge",
+    "lower_factor",
+    "target_directions",
+]
 
 # Alphas are solved together in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
@@ -34,11 +39,14 @@ class LearnedKernel:
         Factor of the learned metric; adds phi(x)^T L L^T phi(z) I_p.
     Q : ndarray of shape (m, k, r)
         Kraus operators, M_i = Q[:, :, i]^T.
+    n_directions : int or None, default=None
+        Predict in this many leading directions of the targets; for kernels without operators.
     """
 
     identity: float
     L: Array
     Q: Array
+    n_directions: int | None = None
 
     @classmethod
     def from_operators(cls, Q: Array) -> LearnedKernel:
@@ -89,22 +97,16 @@ class LearnedKernel:
         return LearnedKernel(self.identity, np.asarray(L), self.Q[:, :, :0])
 
 
-class Spectral(NamedTuple):
-    """Coefficients of many alphas that differ in two gains for each axis of the features.
-
-    Those of alpha a are ``back @ (gains[a][:, None] * targets + operator_gains[a][:, None] *
-    operator)``. A vector ``back`` is the diagonal of a matrix, and without an operator there are no
-    gains of it. Forms of several kernels may be stacked along first axes.
-    """
-
-    back: Array
-    gains: Array
-    operator_gains: Array
-    targets: Array
-    operator: Array
+def target_directions(problem: Problem, kernel: LearnedKernel, alpha: float) -> Array | None:
+    """Orthonormal directions of the targets (p, r) that predictions are in; None for all."""
+    if kernel.n_directions is None:
+        return None
+    coef = KernelRidgeFactor(problem, replace(kernel, n_directions=None)).coefficients(alpha)[0]
+    V = _leading_directions(problem.targets, coef, kernel.n_directions)
+    return np.asarray(problem.outputs @ V)
 
 
-def leading_directions(targets: Array, coefs: Array, count: int) -> Array:
+def _leading_directions(targets: Array, coefs: Array, count: int) -> Array:
     """Leading eigenvectors V (..., k, count) of B^T Theta, for ridge coefficients Theta (..., m', k).
 
     For a kernel A without operators Theta = A (C A + alpha I)^-1 B, so that B^T Theta is symmetric.
@@ -138,9 +140,6 @@ class KernelRidgeFactor:
     ----------
     problem : Problem
     kernel : LearnedKernel
-    n_directions : int or None, default=None
-        Predictions of reduced rank: coefficients are projected on this many directions of the
-        targets. The kernel must be without operators.
 
     Notes
     -----
@@ -162,10 +161,8 @@ class KernelRidgeFactor:
     used, which by then has no more entries than Q; one eigendecomposition then serves all alphas.
     """
 
-    def __init__(
-        self, problem: Problem, kernel: LearnedKernel, n_directions: int | None = None
-    ) -> None:
-        self.problem, self.kernel, self.n_directions = problem, kernel, n_directions
+    def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:
+        self.problem, self.kernel = problem, kernel
         m, k = problem.targets.shape
         self.root = np.sqrt(problem.scale)
         self.levels = kernel.identity * problem.scale
@@ -199,28 +196,12 @@ class KernelRidgeFactor:
 
     def coefficients(self, alphas: ArrayLike) -> Array:
         """Coefficients of every alpha, (number of alphas, m', k) in reduced coordinates."""
-        coefs = self._coefficients(alphas)
-        if self.n_directions is None:
-            return coefs
-        V = leading_directions(self.problem.targets, coefs, self.n_directions)
-        return np.asarray(coefs @ V @ V.transpose(0, 2, 1))
-
-    def directions(self, alpha: float) -> Array | None:
-        """Orthonormal directions of the targets (p, r) of one alpha, None for all."""
-        if self.n_directions is None:
-            return None
-        coef = self._coefficients(alpha)[0]
-        V = leading_directions(self.problem.targets, coef, self.n_directions)
-        return np.asarray(self.problem.outputs @ V)
-
-    def _coefficients(self, alphas: ArrayLike) -> Array:
-        """Coefficients of every alpha without any projection."""
         alphas = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         m, k, r = self.X.shape
         step = max(1, _CHUNK_NUMBERS // max(1, m * k * max(1, r)))
         if len(alphas) > step:
             return np.concatenate(
-                [self._coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)]
+                [self.coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)]
             )
         X_tall, Q_tall = self.X.reshape(m * k, r), self.kernel.Q.reshape(m * k, r)
         b, shape = self.b.reshape(-1), (len(alphas), m, k)
@@ -242,26 +223,11 @@ class KernelRidgeFactor:
         else:
             # Not from the dual coefficients alone, which are large where levels are small.
             coef = self.U @ (self.levels[:, None] * dual) / self.root[:, None]
-        return np.asarray(coef + (along_Q @ Q_tall.T).reshape(shape))
-
-    def spectral(self, alphas: Array) -> Spectral | None:
-        """The coefficients of all alphas in the form of `Spectral`, where there is one."""
-        r = self.X.shape[2]
-        if self._eigen is not None or self.Lw.shape[1] > 0 or r > 1:
-            return None
-        back = 1.0 / self.root if self.U is None else self.U / self.root[:, None]
-        gains = self.levels / (self.levels + alphas[:, None])
-        if r == 0:
-            return Spectral(back, gains, gains[:, :0], self.b, self.b[:0])
-        P, solved = self.inner(alphas)
-        along = (self.b.reshape(-1) @ solved) / P[:, :, 0]  # (a, 1)
-        return Spectral(
-            back,
-            gains,
-            along * alphas[:, None] / (self.levels + alphas[:, None]),
-            self.b,
-            self.X[..., 0],
-        )
+        coef = np.asarray(coef + (along_Q @ Q_tall.T).reshape(shape))
+        if self.kernel.n_directions is None:
+            return coef
+        V = _leading_directions(self.problem.targets, coef, self.kernel.n_directions)
+        return np.asarray(coef @ V @ V.transpose(0, 2, 1))
 
     def solve_metric(self, alphas: Array, rhs: Array) -> tuple[Array, Array]:
         """(Aw + alpha I)^-1 rhs and Lw^T times that, for each alpha; Aw is the metric's part of Dw.
@@ -296,9 +262,6 @@ class MissingTargetsRidge:
         With ``missing`` targets.
     kernel : LearnedKernel
         D = A kron I + Q Q^T with the metric A = identity I + L L^T.
-    n_directions : int or None, default=None
-        Predictions of reduced rank: coefficients are projected on this many directions of the
-        targets, which are those of the targets that were filled in.
 
     Attributes
     ----------
@@ -318,15 +281,13 @@ class MissingTargetsRidge:
     the number r of operators. Time m'^3 for every group, m' p r (m' + r) + r^3.
     """
 
-    def __init__(
-        self, problem: Problem, kernel: LearnedKernel, n_directions: int | None = None
-    ) -> None:
+    def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:
         if problem.missing is None:
             raise ValueError("no targets of the problem are missing; use KernelRidgeFactor")
-        self.problem, self.kernel, self.n_directions = problem, kernel, n_directions
+        self.problem, self.kernel = problem, kernel
         self.Q = np.einsum("ok,fkr->ofr", problem.outputs, kernel.Q)  # (p, m', r)
         self.groups = [
-            (columns, own.centred() if problem.centred else own.uncentred())
+            (columns, own.second_moments(centred=problem.centred))
             for columns, own in problem.missing.groups
         ]
         # A_h with A_h A_h^T = A, of no more columns than the rank of A, and the inverse of A if it
@@ -340,13 +301,6 @@ class MissingTargetsRidge:
             # The inverse of a nearly singular metric would lose what its root keeps.
             if values[0] > 1e-8 * values[-1]:
                 self.inverse = (vectors / values) @ vectors.T
-
-    def directions(self, alpha: float) -> Array | None:
-        """Orthonormal directions of the targets (p, r) of one alpha, None for all."""
-        if self.n_directions is None:
-            return None
-        filled = KernelRidgeFactor(self.problem, self.kernel, self.n_directions)
-        return filled.directions(alpha)
 
     def factorise(self, alpha: float) -> tuple[list[Array], Array, Array]:
         """Cholesky factor of every group, E (p, m', r) and P (r, r) for one alpha.
@@ -391,7 +345,7 @@ class MissingTargetsRidge:
         for (columns, second), factor in zip(self.groups, factors, strict=True):
             theta = (E[columns] @ z).T + self.apply_metric(factor, second.B)
             coef[:, columns], dual[:, columns] = theta, second.B - second.C @ theta
-        V = self.directions(alpha)
+        V = target_directions(self.problem, self.kernel, alpha)
         if V is not None:
             coef, dual = coef @ V @ V.T, dual @ V @ V.T
         return coef, np.sum(coef * dual, axis=0) / alpha

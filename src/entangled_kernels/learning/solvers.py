@@ -8,7 +8,8 @@ registry.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy.optimize import minimize
 from ..linalg import Array, rank_tolerance
 from ..threads import one_thread
 from .alignment import Line
-from .problem import Problem, count_of
+from .problem import Problem
 from .ridge import LearnedKernel
 
 __all__ = [
@@ -100,24 +101,29 @@ class FitSettings:
     tol: float = 1e-6
     seed: int = 0
 
-    @property
-    def kernel_rank(self) -> int | float | None:
-        """The rank that the learned kernel may have."""
-        return None if self.prediction == "reduced_rank" else self.rank
-
-    def n_directions(self, problem: Problem) -> int | None:
-        """Number of directions of the targets in a prediction of reduced rank; None for all."""
-        if self.prediction != "reduced_rank" or self.rank is None:
+    def n_operators(self, problem: Problem) -> int | None:
+        """Largest number of Kraus operators of the learned kernel; None for as many as it can use."""
+        if self.rank is None or self.prediction == "reduced_rank":
             return None
-        n_outputs = problem.targets.shape[1]
-        count = count_of(self.rank, n_outputs)
-        return None if count == n_outputs else count
+        return _count(self.rank, problem.full_rank)
 
     def used_kernel(self, problem: Problem, kernel: LearnedKernel) -> LearnedKernel:
-        """The kernel to predict with: the learned one or its partial trace."""
+        """The kernel to predict with: the learned one, or its partial trace in all or few directions."""
         if self.prediction == "entangled":
             return kernel
-        return kernel.partial_trace(problem.n_outputs)
+        kernel = kernel.partial_trace(problem.n_outputs)
+        if self.prediction == "partial_trace" or self.rank is None:
+            return kernel
+        n_outputs = problem.targets.shape[1]
+        n_directions = _count(self.rank, n_outputs)
+        return replace(kernel, n_directions=None if n_directions == n_outputs else n_directions)
+
+
+def _count(rank: int | float, full: int) -> int:
+    """A rank as a number: a count, of which at most ``full`` matter, or a share of ``full``."""
+    if isinstance(rank, Integral):
+        return min(int(rank), full)
+    return max(1, round(float(rank) * full))
 
 
 class SolverResult(NamedTuple):
@@ -195,9 +201,9 @@ def solve_closed_form(
     mean_eigenvalue = problem.scale.sum() / problem.n_features
     W = problem.targets / (problem.scale + settings.target_alpha * mean_eigenvalue)[:, None]
     W = W / np.linalg.norm(W)
-    mix = problem.whitened.mix
+    mix = settings.alignment_mix
     share = 1.0 if mix > 0.0 and settings.target_alpha == settings.shrinkage == 0.0 else mix
-    rank = problem.resolve_rank(settings.kernel_rank)
+    rank = settings.n_operators(problem)
     if rank is None:
         L = np.sqrt((1.0 - share) / problem.n_outputs) * W
         Q = np.sqrt(share) * W[:, :, None]
@@ -269,7 +275,7 @@ def ascend(
     """
     Q = starting_point(problem, settings)
     root = np.sqrt(problem.scale)[:, None, None]
-    at = problem.whitened.evaluate(root * Q)
+    mix, at = settings.alignment_mix, problem.whitened.evaluate(root * Q, settings.alignment_mix)
     history, reason, step, n_iter = [at.value], "max_iter", 0.0, 0
     while True:
         gradient = root * at.gradient
@@ -284,7 +290,7 @@ def ascend(
             break
         if n_iter == settings.max_iter:
             break
-        line = problem.whitened.line(root * Q, root * gradient, at)
+        line = problem.whitened.line(root * Q, root * gradient, mix, at)
         step = find_step(line, history, gradient, step)
         if step == 0.0:
             reason = "stalled"
@@ -292,7 +298,7 @@ def ascend(
         Q = Q + step * gradient
         norm = float(np.linalg.norm(Q))
         Q /= norm
-        at = problem.whitened.evaluate(root * Q, line.inner_at(step, 1.0 / norm))
+        at = problem.whitened.evaluate(root * Q, mix, line.inner_at(step, 1.0 / norm))
         history.append(at.value)
         n_iter += 1
     kernel = LearnedKernel.from_operators(Q)
@@ -331,7 +337,7 @@ def solve_lbfgs(problem: Problem, settings: FitSettings, callback: Callback = No
     def evaluate(x: Array) -> tuple[float, Array]:
         nonlocal best_value, best_slope, best_Q, n_evaluations
         X = x.reshape(start.shape)
-        at = problem.whitened.evaluate(X)
+        at = problem.whitened.evaluate(X, settings.alignment_mix)
         n_evaluations += 1
         if at.value > best_value:
             best_value, best_Q = at.value, X / root
@@ -397,7 +403,7 @@ def starting_point(problem: Problem, settings: FitSettings) -> Array:
     if not isinstance(settings.init, str):
         Q = np.array(settings.init, dtype=np.float64)
         return np.asarray(Q / np.linalg.norm(Q))
-    rank = problem.resolve_rank(settings.kernel_rank) or problem.full_rank
+    rank = settings.n_operators(problem) or problem.full_rank
     if settings.init == "random":
         Q = np.random.default_rng(settings.seed).standard_normal((m, k, rank))
         return np.asarray(Q / np.linalg.norm(Q))
@@ -436,7 +442,7 @@ def solve(problem: Problem, settings: FitSettings, callback: Callback = None) ->
     solver = SOLVERS[settings.solver]
     if not solver.iterative:
         return solver.function(problem, settings, callback)
-    rank = problem.resolve_rank(settings.kernel_rank) or problem.full_rank
+    rank = settings.n_operators(problem) or problem.full_rank
     if not isinstance(settings.init, str):
         rank = settings.init.shape[2]
     with one_thread(m * k * rank * (m + rank) <= _SMALL_STEP):

@@ -530,9 +530,7 @@ def _with_targets(problem: Problem, B: Array) -> Problem:
     outputs = np.eye(p) if m >= p else np.asarray(qr(B.T, mode="economic")[0])
     targets = B @ outputs  # (m', k)
     b, ones = targets / np.sqrt(problem.scale)[:, None], outputs.sum(axis=0)
-    whitened = Alignment(
-        problem.whitened.mix, C=None, B=b, q=b, g=None, ones=ones, norms=(1.0, 1.0), n_outputs=p
-    )
+    whitened = Alignment(C=None, B=b, q=b, g=None, ones=ones, norms=(1.0, 1.0), n_outputs=p)
     return replace(problem, targets=targets, outputs=outputs, whitened=whitened, missing=None)
 
 

@@ -143,7 +143,7 @@ def learn_kernels(
                 kernel.solver,
                 kernel.alignment_mix,
                 kernel.target_alpha,
-                kernel.kernel_rank,
+                kernel.n_operators(problem),
                 regularised,
             )
             groups.setdefault(key, []).append(number)
@@ -152,8 +152,7 @@ def learn_kernels(
         for number in numbers:
             settings = kernels[number]
             D = problem.finished(learned[settings.max_iter], settings.shrinkage)
-            used, n_directions = settings.used_kernel(problem, D), settings.n_directions(problem)
-            yield number, KernelRidgeFactor(problem, used, n_directions)
+            yield number, KernelRidgeFactor(problem, settings.used_kernel(problem, D))
 
 
 def _learn_group(problem: Problem, group: Sequence[FitSettings]) -> dict[int, LearnedKernel]:
@@ -169,7 +168,6 @@ def _learn_group(problem: Problem, group: Sequence[FitSettings]) -> dict[int, Le
         if len(steps) > 1 and progress.n_iter in steps:
             path[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
 
-    problem = problem.with_mix(strongest.alignment_mix)
     last = solve(problem, replace(strongest, max_iter=max(steps)), keep).kernel
     # A solver that stops early would not move any more.
     return dict.fromkeys(steps, last) | path
