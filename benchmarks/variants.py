@@ -189,7 +189,7 @@ def learned_kernels(variant: Variant, problem: Problem, seed: int) -> dict[int, 
         seed=seed,
     )
     Q = starting_point(problem, settings)
-    settings = replace(settings, init=Q)
+    settings = settings._replace(init=Q)
     last = (ascend_as_library if variant.library else solve)(problem, settings, keep).kernel
     kept[0] = LearnedKernel.from_operators(Q)
     kernels = {step: kept.get(step, last) for step in variant.steps}

@@ -69,7 +69,7 @@ def test_squared_residuals(make_rows):
         - (Phi - problem.mean_phi) @ (problem.outputs @ coef.T @ problem.features.T).T
     )
     np.testing.assert_allclose(
-        problem.squared_residuals(coef), np.sum(residuals**2, axis=0), rtol=1e-9
+        problem.squared_residuals(coef)[0], np.sum(residuals**2, axis=0), rtol=1e-9
     )
 
 

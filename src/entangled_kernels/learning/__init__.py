@@ -9,7 +9,7 @@ from .fit import Fit, LinearModel, fit_problem
 from .missing import complete_moments, fill_rows
 from .moments import Moments, RowSample
 from .posterior import leave_one_out
-from .problem import Problem, compress_for_fit, reduce_moments, reduce_rows
+from .problem import Problem, reduce_moments, reduce_rows
 from .ridge import LearnedKernel
 from .solvers import SOLVERS, FitSettings, Progress
 
@@ -24,7 +24,6 @@ __all__ = [
     "Progress",
     "RowSample",
     "complete_moments",
-    "compress_for_fit",
     "fill_rows",
     "fit_problem",
     "leave_one_out",

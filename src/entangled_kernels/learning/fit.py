@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..linalg import Array
-from .posterior import Posterior, fit_missing_posterior, fit_unit_posterior
+from .posterior import Posterior, fit_function_posterior
 from .problem import Problem
-from .ridge import KernelRidgeFactor, LearnedKernel, MissingTargetsRidge
+from .ridge import LearnedKernel, solve_ridge
 from .solvers import Callback, FitSettings, solve
 
 __all__ = ["Fit", "LinearModel", "fit_problem"]
 
 
-@dataclass(frozen=True, eq=False)
-class LinearModel:
-    """The function f(x) = coef @ phi(x) + intercept, which every fitted model is in the end.
+class LinearModel(NamedTuple):
+    """The function f(x) = coef @ phi(x) + intercept, by which every fitted model predicts.
 
     Attributes
     ----------
@@ -51,7 +50,7 @@ class Fit:
     linear : LinearModel
         In the coordinates of the features.
     reduced_coef : ndarray of shape (m', k) or (m', p)
-        Coefficients in the coordinates of the problem; of every target where some are missing.
+        Coefficients in the coordinates of the problem; those of all targets where some are missing.
     rkhs_norm : float
         Norm of the function, less its intercept, in the space of the kernel it predicts with.
     alignment : float
@@ -80,30 +79,11 @@ class Fit:
     @cached_property
     def posterior(self) -> Posterior:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
-        problem, alpha, coef = self.problem, self.settings.alpha, self.reduced_coef
-        used = self.settings.used_kernel(problem, self.kernel)
-        if problem.missing is None:
-            unit = fit_unit_posterior(KernelRidgeFactor(problem, used), alpha)
-            n_samples = np.full(problem.n_outputs, problem.n_samples)
-            squares = problem.squared_residuals(coef)
-            return Posterior.from_residuals(unit, squares, n_samples, self.centre()[1])
-        unit = fit_missing_posterior(MissingTargetsRidge(problem, used), alpha)
-        squares, n_samples = np.empty(problem.n_outputs), np.empty(problem.n_outputs)
-        for columns, own in problem.missing.groups:
-            C, B, V = own.second_moments(centred=problem.centred)
-            theta, total = coef[:, columns], np.diag(V)
-            gained = np.sum(theta * (2.0 * B - C @ theta), axis=0)
-            squares[columns] = np.maximum(total - gained, np.finfo(float).eps * total)
-            n_samples[columns] = own.n_samples
-        return Posterior.from_residuals(unit, squares, n_samples, self.centre()[1])
-
-    def centre(self) -> tuple[Array, Array]:
-        """Mean of every target (p,), and total weight, (1,) or (p,), of the rows that have it."""
         problem = self.problem
-        if problem.missing is None:
-            return problem.mean_y, np.array([problem.weight])
-        mean_y = problem.missing.mean_y
-        return mean_y if problem.centred else np.zeros(len(mean_y)), problem.missing.target_weight
+        used = self.settings.used_kernel(problem, self.kernel)
+        unit = fit_function_posterior(problem, used, self.settings.alpha)
+        squares, n_samples = problem.squared_residuals(self.reduced_coef)
+        return Posterior.from_residuals(unit, squares, n_samples, problem.target_weight)
 
     def __getstate__(self) -> dict[str, Any]:
         # The posterior is larger than the model, and computed again when it is needed.
@@ -147,39 +127,26 @@ def fit_problem(problem: Problem, settings: FitSettings, callback: Callback = No
     settings : FitSettings
     callback : callable, optional
         Called by iterative solvers with a `Progress` after every step; a true answer stops them.
-
-    Notes
-    -----
-    With dual coefficients c the squared norm of the function is c^T G c. In reduced coordinates,
-    where the coefficients theta solve the ridge problem, alpha c = y - Phi theta, so the squared
-    norm is theta^T (B - C theta) / alpha.
     """
     mix, alpha = settings.alignment_mix, settings.alpha
     learned = solve(problem, settings, callback)
     kernel = problem.finished(learned.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
-    used = settings.used_kernel(problem, kernel)
+    reduced, square = solve_ridge(problem, settings.used_kernel(problem, kernel), alpha)
     if problem.missing is None:
-        reduced = KernelRidgeFactor(problem, used).coefficients(alpha)[0]
-        square = np.sum(reduced * (problem.targets - problem.scale[:, None] * reduced)) / alpha
         coef = problem.outputs @ reduced.T @ problem.features.T
         intercept = problem.mean_y - coef @ problem.mean_phi
     else:
-        reduced, norms = MissingTargetsRidge(problem, used).solve(alpha)
-        coef, square, intercept = (
-            reduced.T @ problem.features.T,
-            np.sum(norms),
-            np.zeros(len(norms)),
-        )
-        for columns, own in problem.missing.groups if problem.centred else []:
-            intercept[columns] = own.mean_y - own.mean_phi @ reduced[:, columns]
+        coef, intercept = reduced.T @ problem.features.T, np.zeros(problem.n_outputs)
+        for columns, group in problem.missing.groups if problem.centred else []:
+            intercept[columns] = group.mean_y - group.mean_phi @ reduced[:, columns]
     return Fit(
         problem=problem,
         kernel=kernel,
         settings=settings,
         linear=LinearModel(coef, intercept),
         reduced_coef=reduced,
-        rkhs_norm=float(np.sqrt(max(float(square), 0.0))),
+        rkhs_norm=float(np.sqrt(max(square, 0.0))),
         alignment=float((1.0 - mix) * terms[0] + mix * terms[1]),
         alignment_terms=terms,
         alignment_history=learned.history,

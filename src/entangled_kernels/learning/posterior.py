@@ -13,7 +13,13 @@ from ..linalg import Array, Index
 from ..uncertainty import Residuals, without_rounding
 from .moments import RowSample
 from .problem import Problem
-from .ridge import KernelRidgeFactor, MissingTargetsRidge, lower_factor, target_directions
+from .ridge import (
+    KernelRidgeFactor,
+    LearnedKernel,
+    MissingTargetsRidge,
+    lower_factor,
+    target_directions,
+)
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -21,8 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FunctionPosterior",
     "Posterior",
-    "fit_missing_posterior",
-    "fit_unit_posterior",
+    "fit_function_posterior",
     "leave_one_out",
 ]
 
@@ -211,7 +216,9 @@ class Posterior:
         return covariance
 
 
-def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> FunctionPosterior:
+def fit_function_posterior(
+    problem: Problem, kernel: LearnedKernel, alpha: float
+) -> FunctionPosterior:
     """Posterior of the function that a ridge problem fits, for noise of variance alpha.
 
     Notes
@@ -226,7 +233,9 @@ def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> FunctionPoste
 
     Time m' (l^2 + k l r + k r^2) + l^3 + r^3.
     """
-    problem, kernel = factor.problem, factor.kernel
+    if problem.missing is not None:
+        return _fit_missing(MissingTargetsRidge(problem, kernel), alpha)
+    factor = KernelRidgeFactor(problem, kernel)
     m, k, r = kernel.Q.shape
     total = kernel.identity * problem.scale + alpha
     h = alpha / total
@@ -268,8 +277,8 @@ def _shares(directions: Array | None) -> Array | float:
     return 1.0 if directions is None else np.asarray(np.sum(directions**2, axis=1))
 
 
-def fit_missing_posterior(ridge: MissingTargetsRidge, alpha: float) -> FunctionPosterior:
-    """`fit_unit_posterior` with missing targets; see `MissingTargetsRidge` for the symbols."""
+def _fit_missing(ridge: MissingTargetsRidge, alpha: float) -> FunctionPosterior:
+    """`fit_function_posterior` with missing targets; see `MissingTargetsRidge` for the symbols."""
     problem, missing = ridge.problem, ridge.problem.missing
     assert missing is not None
     factors, E, P = ridge.factorise(alpha)

@@ -146,12 +146,32 @@ class Problem:
         factor = total / trace if trace > 0.0 else 1.0
         return kernel.mixed(factor * identity, factor * share)
 
-    def squared_residuals(self, coef: Array) -> Array:
-        """Weighted sum of squared residuals of each original output, for coefficients (m', k)."""
+    @property
+    def target_weight(self) -> Array:
+        """Total weight of the rows that have each target, (p,)."""
+        if self.missing is None:
+            return np.full(self.n_outputs, self.weight)
+        return self.missing.target_weight
+
+    def squared_residuals(self, coef: Array) -> tuple[Array, Array]:
+        """Weighted sum of squared residuals of each target (p,), and number of rows that have it (p,).
+
+        For coefficients (m', k), or (m', p) with missing targets.
+        """
+        if self.missing is not None:
+            squares, n_samples = np.empty(self.n_outputs), np.empty(self.n_outputs)
+            for columns, group in self.missing.groups:
+                C, B, V = group.second_moments(centred=self.centred)
+                theta, total = coef[:, columns], np.diag(V)
+                gained = np.sum(theta * (2.0 * B - C @ theta), axis=0)
+                squares[columns] = np.maximum(total - gained, np.finfo(float).eps * total)
+                n_samples[columns] = group.n_samples
+            return squares, n_samples
         explained = coef.T @ (2.0 * self.targets - self.scale[:, None] * coef)  # (k, k)
         gained = np.einsum("ok,kl,ol->o", self.outputs, explained, self.outputs, optimize=True)
         rounding = np.finfo(float).eps * self.target_scatter
-        return np.asarray(np.maximum(self.target_scatter - gained, rounding))
+        squares = np.maximum(self.target_scatter - gained, rounding)
+        return squares, np.full(self.n_outputs, self.n_samples)
 
     def expand_kraus(self, Q: Array) -> Array:
         """Kraus operators (r, p, m) of the original features and outputs."""

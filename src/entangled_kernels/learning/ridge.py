@@ -16,6 +16,7 @@ __all__ = [
     "LearnedKernel",
     "MissingTargetsRidge",
     "lower_factor",
+    "solve_ridge",
     "target_directions",
 ]
 
@@ -251,6 +252,21 @@ class KernelRidgeFactor:
             len(alphas), m * k, r
         )
         return self.X.reshape(m * k, r).T @ solved + np.eye(r), solved
+
+
+def solve_ridge(problem: Problem, kernel: LearnedKernel, alpha: float) -> tuple[Array, float]:
+    """Coefficients (m', k) of the ridge problem, (m', p) with missing targets, and the squared norm.
+
+    Notes
+    -----
+    With dual coefficients c and the Gram matrix G the squared norm of the function is c^T G c.
+    Since alpha c = y - Phi theta for the coefficients theta, it is theta^T (B - C theta) / alpha.
+    """
+    if problem.missing is not None:
+        coef, norms = MissingTargetsRidge(problem, kernel).solve(alpha)
+        return coef, float(np.sum(norms))
+    coef = KernelRidgeFactor(problem, kernel).coefficients(alpha)[0]
+    return coef, float(np.sum(coef * (problem.targets - problem.scale[:, None] * coef)) / alpha)
 
 
 class MissingTargetsRidge:

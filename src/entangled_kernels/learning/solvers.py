@@ -46,8 +46,7 @@ Callback = Callable[["Progress"], bool | None] | None
 FindStep = Callable[[Line, list[float], Array, float], float]
 
 
-@dataclass(frozen=True, eq=False)
-class Progress:
+class Progress(NamedTuple):
     """What a callback is told after every step: Q (m', k, r) has unit norm and must not be changed."""
 
     n_iter: int
@@ -56,8 +55,7 @@ class Progress:
     Q: Array
 
 
-@dataclass(frozen=True, eq=False)
-class FitSettings:
+class FitSettings(NamedTuple):
     """How to learn a kernel and solve the ridge problem with it; solvers read what they know.
 
     Attributes

@@ -469,7 +469,7 @@ def noise_coefficients(
     Time n_draws times that of `fit_problem`.
     """
     problem = fit.problem
-    settings, root = replace(fit.settings, solver="closed-form"), np.sqrt(problem.scale)[:, None]
+    settings, root = fit.settings._replace(solver="closed-form"), np.sqrt(problem.scale)[:, None]
     coefs = np.zeros((n_draws, problem.n_outputs, problem.n_features))
     # The first draws are for the longest axes, so that the order of the axes does not matter.
     order = np.argsort(np.argsort(-problem.scale, kind="stable"))
@@ -514,7 +514,7 @@ def noise_of_average(
     for part, Phi, coefs in zip(parts, features, parts_coefs, strict=True):
         problem, _ = reduce_rows(Phi, draws[0], np.full(n, weight / n), centred=fit.problem.centred)
         Z = (Phi - problem.mean_phi) @ problem.features  # (n, m')
-        settings = replace(part.settings, solver="closed-form")
+        settings = part.settings._replace(solver="closed-form")
         for draw, E in enumerate(draws):
             targets = _with_targets(problem, (weight / n) * Z.T @ E)
             coefs[draw] = part.share[:, None] * fit_problem(targets, settings).linear.coef
@@ -536,7 +536,7 @@ def _with_targets(problem: Problem, B: Array) -> Problem:
 
 def _draw_errors(n: int, fit: Fit, calibration: Calibration, rng: np.random.Generator) -> Array:
     """Errors of n rows, (n, p), larger for targets with missing values."""
-    measured = np.clip(fit.centre()[1] / fit.problem.weight, np.finfo(float).tiny, None)
+    measured = np.clip(fit.problem.target_weight / fit.problem.weight, np.finfo(float).tiny, None)
     unit, correlation = calibration.deviation / np.sqrt(measured), calibration.correlation  # (p,)
     shared = rng.normal(size=(n, len(correlation.factor))) @ correlation.factor
     single = rng.normal(size=(n, fit.problem.n_outputs)) * np.sqrt(correlation.own)

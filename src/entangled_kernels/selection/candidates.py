@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from numbers import Integral
 from operator import attrgetter
 from types import MappingProxyType
@@ -92,7 +91,7 @@ def grid_settings(grid: Mapping[str, Iterable[Any]], start: FitSettings) -> list
             tried.append((rank, *floats, prediction, n_steps))
         for values in tried:
             key = (solver, *values)
-            kernels[key] = replace(start, **dict(zip(names, key, strict=True)))
+            kernels[key] = start._replace(**dict(zip(names, key, strict=True)))
     return list(kernels.values())
 
 
@@ -168,6 +167,6 @@ def _learn_group(problem: Problem, group: Sequence[FitSettings]) -> dict[int, Le
         if len(steps) > 1 and progress.n_iter in steps:
             path[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
 
-    last = solve(problem, replace(strongest, max_iter=max(steps)), keep).kernel
+    last = solve(problem, strongest._replace(max_iter=max(steps)), keep).kernel
     # A solver that stops early would not move any more.
     return dict.fromkeys(steps, last) | path

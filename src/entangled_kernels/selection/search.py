@@ -31,7 +31,7 @@ from ..learning import (
     reduce_rows,
 )
 from ..learning.moments import least_keys, sample_size
-from ..learning.posterior import fit_unit_posterior
+from ..learning.posterior import fit_function_posterior
 from ..learning.problem import compress_rows
 from ..linalg import Array, Index
 from ..model import FittedModel, InputRange, NoisePart, TargetScale
@@ -626,7 +626,7 @@ class Comparison:
     ) -> Candidate:
         """A feature map with a kernel and an alpha, by their numbers, fitted on all rows."""
         trial = self.trials[number]
-        settings = replace(self.settings.kernels[kernel], alpha=float(trial.alphas[column]))
+        settings = self.settings.kernels[kernel]._replace(alpha=float(trial.alphas[column]))
         fit, feature_map = fit_problem(trial.rows.problem(), settings), trial.rows.feature_map
         sample = trial.rows.sample()
         model = FittedModel(feature_map, fit.linear, fit, feature_map, scale, inputs, sample)
@@ -709,7 +709,7 @@ class Comparison:
         for fold in self.trials[number].folds:
             if len(fold.index):
                 ((_, factor),) = learn_kernels(fold.problem, [settings])
-                posterior = fit_unit_posterior(factor, settings.alpha)
+                posterior = fit_function_posterior(fold.problem, factor.kernel, settings.alpha)
                 variances.append(posterior.relative_variance(fold.predicted))
         return np.concatenate(variances)
 
@@ -840,7 +840,7 @@ def _noise_parts(
     parts, total = [], np.zeros(1)
     for trial, weights in kept:
         kernel, column = divmod(int(weights.sum(axis=2).argmax()), len(trial.alphas))
-        settings = replace(kernels[kernel], alpha=float(trial.alphas[column]))
+        settings = kernels[kernel]._replace(alpha=float(trial.alphas[column]))
         shows_noise = not FeatureMapTraits.of(trial.rows.feature_map).cross_fitted
         share = weights.sum(axis=(0, 1)) * shows_noise
         total = total + share
