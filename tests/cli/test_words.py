@@ -56,11 +56,11 @@ SURE = {
 
 def test_the_winner_is_named_whatever_it_is():
     assert winner_in_words(results(SURE)) == (
-        "Best with 20 training rows: extra-trees, nMSE 0.450; 10.6% less error than the next, PLS, "
-        "more than chance would give, and 18.2% less error than KRR."
+        "Best with 20 training rows: extra-trees, nMSE 0.450; 10.6% less error than the next best, "
+        "PLS, more than chance would give, and 18.2% less error than KRR."
     )
     equal = results({20: {"PLS": [0.5, 0.5], "KRR": [0.5, 0.5]}})
-    assert "the same error as the next, KRR" in winner_in_words(equal)
+    assert "the same error as the next best, KRR" in winner_in_words(equal)
 
 
 def test_methods_stand_in_rows_the_best_first():

@@ -49,7 +49,7 @@ __all__ = [
     "winner_in_words",
 ]
 
-# What a record may hold, with the name to show.
+# Metrics and settings of records, with the names to show.
 METRICS = {
     "nmse": "nMSE",
     "ni": "normalised improvement over kernel ridge (nI)",
@@ -69,7 +69,7 @@ SETTINGS = {
     "known": "targets measured",
 }
 LEARNED = ("EKL", "ptrEKL", "entangled")
-# A partition whose error is so many times the median of the others is far off.
+# Errors above this multiple of the median of the other partitions are reported.
 FAR_OFF = 3.0
 MINUS = "\N{MINUS SIGN}"
 Runs = Mapping[str, Mapping[str, ExperimentResults]]
@@ -93,9 +93,9 @@ def show_tables(screen: Screen, tables: Iterable[PageTable]) -> None:
 
 
 def pivot(results: ExperimentResults, metric: str) -> tuple[list[str], list[list[Any]], bool]:
-    """Columns and rows: a row for each setting, a (mean, deviation) for each method.
+    """Columns, rows (a row for each setting, a (mean, deviation) for each method), and a flag.
 
-    Methods with published figures come first, each beside its figure; the last value tells whether
+    Methods with published numbers come first, each followed by its number; the flag tells whether
     there are any.
     """
     keys = _setting_keys(results)
@@ -118,17 +118,17 @@ def pivot(results: ExperimentResults, metric: str) -> tuple[list[str], list[list
 
 
 def metric_table(results: ExperimentResults, metric: str) -> PageTable:
-    """The table of one metric; published figures ask for a digit more."""
+    """The table of one metric, with one more digit if there are published numbers."""
     columns, rows, quoted = pivot(results, metric)
     note = "Mean ± standard deviation over partitions."
-    note += " Columns marked (paper) quote the published figures." if quoted else ""
+    note += " Columns with (paper) are the published numbers." if quoted else ""
     headers = max(1, len(_setting_keys(results)))
     caption = f"{results.title}: {METRICS[metric]}"
     return PageTable(columns, rows, caption, note, 4 if quoted else 3, headers)
 
 
 def metrics_of(results: ExperimentResults) -> list[str]:
-    """Metrics that the records have; seconds to predict only where there are no errors to show."""
+    """Metrics in the records; seconds to predict only if there are no errors."""
     has = {
         name for record in results.records for name, value in record.items() if value is not None
     }
@@ -140,7 +140,7 @@ def metrics_of(results: ExperimentResults) -> list[str]:
 
 
 def summaries(results: ExperimentResults) -> dict[str, list[dict[str, Any]]]:
-    """For machines: mean, deviation, count and published figure of all metrics."""
+    """Mean, deviation, count and published number of all metrics, for JSON."""
     by = (*_setting_keys(results), "method")
     return {metric: results.summary(metric, by) for metric in metrics_of(results)}
 
@@ -150,7 +150,7 @@ def _setting_keys(results: ExperimentResults) -> list[str]:
 
 
 def _reference(methods: Iterable[str]) -> str | None:
-    """Kernel ridge among the methods, which others are compared with, or None."""
+    """Kernel ridge, with which methods are compared, or None if it is not among them."""
     names = set(methods)
     return next((name for name in REFERENCES if name in names), None)
 
@@ -177,16 +177,16 @@ def errors_by_split(
 def sure_leads(results: ExperimentResults, metric: str = "nmse") -> set[tuple[int, str]]:
     """Rows of `pivot` and methods whose lead over every other is beyond chance.
 
-    Differences are paired by partition and judged by Student's t at 5%; of a single partition
-    nothing is sure.
+    Differences are paired by partition and tested by Student's t at 5%. With a single partition no
+    lead is beyond chance.
     """
-    sign, found = (1.0 if metric == "nmse" else -1.0), set()
+    sign, leads = (1.0 if metric == "nmse" else -1.0), set()
     for row, methods in enumerate(errors_by_split(results, metric).values()):
         first = min(methods, key=lambda name: sign * _mean(methods[name]))
         others = [errors for name, errors in methods.items() if name != first]
         if all(_leads(methods[first], other, sign) for other in others):
-            found.add((row, first))
-    return found
+            leads.add((row, first))
+    return leads
 
 
 def _leads(first: Errors, other: Errors, sign: float) -> bool:
@@ -202,7 +202,7 @@ def _mean(errors: Errors) -> float:
 
 
 def winner_in_words(results: ExperimentResults) -> str:
-    """One sentence on the method with the least error at the largest size; empty without sizes."""
+    """A sentence on the method with the lowest error at the largest size; empty without sizes."""
     settings = errors_by_split(results)
     if not settings or "n" not in results.records[0]:
         return ""
@@ -212,7 +212,7 @@ def winner_in_words(results: ExperimentResults) -> str:
     words = f"Best with {setting[-1]} training rows: {first}, nMSE {means[first]:.3f}"
     if others:
         sure = (len(settings) - 1, first) in sure_leads(results)
-        lead = change_in_words(means[first], means[others[0]], f"the next, {others[0]}")
+        lead = change_in_words(means[first], means[others[0]], f"the next best, {others[0]}")
         words += f"; {lead}, {'more than chance would give' if sure else 'which may be chance'}"
     reference = _reference(others[1:])
     if reference is not None:
@@ -221,10 +221,10 @@ def winner_in_words(results: ExperimentResults) -> str:
 
 
 def method_table(results: ExperimentResults) -> tuple[PageTable, set[tuple[int, str]]]:
-    """A row for each method, the best at the largest size first, and the cells whose lead is sure.
+    """A row for each method, the best at the largest size first, and cells with a lead beyond chance.
 
-    Columns are the errors at every size, and at the largest one the change against kernel ridge and
-    the seconds to fit.
+    Columns are the errors at every size, and at the largest one the difference from kernel ridge
+    and the seconds to fit.
     """
     errors, times = errors_by_split(results), errors_by_split(results, "fit_seconds")
     last = list(errors)[-1]
@@ -247,10 +247,10 @@ def method_table(results: ExperimentResults) -> tuple[PageTable, set[tuple[int, 
         columns.append("seconds to fit")
         for name, row in zip(names, rows, strict=True):
             row.append(_mean(seconds[name]) if name in seconds else None)
-    sure = {(names.index(name), columns[1 + place]) for place, name in sure_leads(results)}
-    note = "Mean ± standard deviation over partitions; the method with the least error first."
-    note += " ★ least error of its column, by more than chance would give." if sure else ""
-    return PageTable(columns, rows, "Methods", note), sure
+    sure = {(names.index(name), columns[1 + row]) for row, name in sure_leads(results)}
+    note = "Mean ± standard deviation over partitions; the method with the lowest error first."
+    note += " ★ lowest error of its column, by more than chance would give." if sure else ""
+    return PageTable(columns, rows, "Errors of the methods", note), sure
 
 
 def _mean_and_deviation(errors: Errors) -> Any:
@@ -260,7 +260,7 @@ def _mean_and_deviation(errors: Errors) -> Any:
 
 
 def far_off_splits(results: ExperimentResults) -> list[str]:
-    """A sentence on every method and size with a partition whose error is far from the others."""
+    """Sentences on partitions whose error is far above the others of their method and size."""
     sentences = []
     for setting, methods in errors_by_split(results).items():
         for name, errors in methods.items():
@@ -275,7 +275,7 @@ def far_off_splits(results: ExperimentResults) -> list[str]:
 
 
 def finding(results: ExperimentResults) -> str:
-    """One sentence on learned kernels against kernel ridge; empty without both."""
+    """A sentence on learned kernels against kernel ridge; empty without both."""
     keys, ratios = _setting_keys(results), dict[str, dict[str, float]]()
     for setting, methods in errors_by_split(results).items():
         where = ", ".join(
@@ -291,7 +291,7 @@ def finding(results: ExperimentResults) -> str:
 
 
 def _ratios_in_words(ratios: dict[str, float]) -> str:
-    """Geometric mean of ratios of errors, the least and the largest."""
+    """Geometric mean of ratios of errors, the smallest and the largest."""
     mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
     words = change_in_words(mean, 1.0)
     if len(ratios) == 1:
@@ -301,11 +301,11 @@ def _ratios_in_words(ratios: dict[str, float]) -> str:
     return f"{words} on average (from {first} to {last})"
 
 
-# The paper's figures and claims beside ours.
+# Numbers and claims of the paper, compared with ours.
 
 
 def cell_tables(results: ExperimentResults) -> Iterator[PageTable]:
-    """A table for each metric and table of the paper, with ours and a verdict."""
+    """A table for each metric and each table of the paper, with our numbers and verdicts."""
     judged = judge_cells(results, np.random.default_rng(0))
     for table, where in {"over n": "", "over rank": ", over Kraus rank"}.items():
         for metric, words in PUBLISHED_METRICS.items():
@@ -364,7 +364,7 @@ def agreement_in_words(results: ExperimentResults) -> str:
 
 
 def _judged_claims(runs: Runs) -> Iterator[tuple[Claim, dict[str, Finding | None]]]:
-    """Claims that some run says something about, with what every protocol says."""
+    """Claims that some run tests, with the finding of every protocol."""
     for claim in CLAIMS:
         judged = {own: judge_claim(claim, done.get(claim.experiment)) for own, done in runs.items()}
         if any(judged.values()):
@@ -372,7 +372,7 @@ def _judged_claims(runs: Runs) -> Iterator[tuple[Claim, dict[str, Finding | None
 
 
 def claims_table(runs: Runs, *, experiment: str | None = None) -> PageTable | None:
-    """Claims of the summary, or of one experiment, with our findings; None without any."""
+    """Claims of the summary, or of one experiment, with our findings; None without claims."""
     rows = []
     for claim, judged in _judged_claims(runs):
         if claim.experiment == experiment or (experiment is None and claim.summary):
@@ -408,7 +408,7 @@ def _effects(found: Finding, percent: bool) -> str:
 
 
 def claims_of(runs: Runs) -> list[dict[str, Any]]:
-    """For machines: every claim with effects and verdicts by protocol."""
+    """Claims with effects and verdicts by protocol, for JSON."""
     return [
         {
             "claim": claim.text,
@@ -426,26 +426,26 @@ def claims_of(runs: Runs) -> list[dict[str, Any]]:
     ]
 
 
-# Some targets of new rows measured.
+# The demonstration: some targets of new rows are measured.
 
 
 def summary_of_ours(
     results: ExperimentResults, metric: str, *, ours: bool = True
 ) -> list[dict[str, Any]]:
-    """Rows of a summary by number of measured targets: those of our model, or of the others."""
+    """Rows of a summary by number of measured targets, of our model or of the others."""
     summary = results.summary(metric, ("known", "method"))
     return [row for row in summary if (row["method"] == OURS) == ours]
 
 
 def measured_in_words(results: ExperimentResults) -> list[str]:
-    """What `compare_partly_measured` has shown, whoever did best."""
+    """Sentences on the results of `compare_partly_measured`."""
     ours = {row["known"]: row["mean"] for row in summary_of_ours(results, "nmse")}
     others = summary_of_ours(results, "nmse", ours=False)
     last, p = max(ours), len(results.meta["targets"])
     errors = ", ".join(f"{error:.3f}" for error in ours.values())
     sentences = [
         f"Error with 0 to {last} of {p} targets measured: {errors}. Measuring {last} takes "
-        f"{1.0 - ours[last] / ours[0]:.0%} off the error of the rest."
+        f"{1.0 - ours[last] / ours[0]:.0%} off the error of the others."
     ]
     for known in (0, last):
         best = min((row for row in others if row["known"] == known), key=lambda row: row["mean"])
@@ -457,13 +457,13 @@ def measured_in_words(results: ExperimentResults) -> list[str]:
         for metric in ("coverage", "joint_coverage")
     )
     sentences.append(
-        f"Of the {results.meta['coverage']:.0%} intervals {inside} hold the true value; joint ones "
-        f"hold all targets of a row at once in {jointly} of rows."
+        f"{inside} of the {results.meta['coverage']:.0%} intervals contain the true value; joint "
+        f"intervals contain all targets of a row in {jointly} of rows."
     )
     return sentences
 
 
 def _range(shares: list[float]) -> str:
-    """A share, or the least and the largest of several, in percent."""
+    """The smallest and the largest of some shares in percent, or one number if they are equal."""
     least, largest = f"{min(shares):.0%}", f"{max(shares):.0%}"
     return least if least == largest else f"{least} to {largest}"

@@ -34,12 +34,12 @@ __all__ = [
 ]
 
 FORMAT = 2
-# The list of arrays in an archive, and the fitted attributes of a model that must be finite.
+# Name of the list of arrays in an archive, and fitted attributes that must be finite.
 ARRAYS, FITTED = "arrays.json", ("coef_", "intercept_", "dual_coef_")
 # The module of the estimators that can be saved.
 ESTIMATORS = "entangled_kernels.estimators"
-# Modules whose classes a model may hold; skops knows the estimators of scikit-learn and their
-# parts.
+# Modules whose classes a model may hold, besides the estimators of scikit-learn and their parts, which
+# skops knows.
 KNOWN = (
     ESTIMATORS,
     "entangled_kernels.convex",
@@ -55,7 +55,7 @@ KNOWN = (
     "sklearn.gaussian_process.kernels",
     "sklearn.model_selection._split",
 )
-# Imputers of scikit-learn have a dtype, which skops makes from an empty array.
+# A dtype, which imputers of scikit-learn have; skops makes it from an empty array.
 KNOWN_TYPES = ("numpy.dtype",)
 # Packages that a model or a result depends on.
 PACKAGES = ("entangled-kernels", "numpy", "scipy", "scikit-learn")
@@ -174,7 +174,7 @@ def open_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
     info, software = header.get("info", {}), header.get("software", {})
     if not (isinstance(info, dict) and isinstance(software, dict)):
         raise ModelFileError(
-            f"{path} is not a model file of entangled-kernels: its header is not one of ours"
+            f"{path} is not a model file of entangled-kernels: its header has another layout"
         )
     software = {str(name): str(version) for name, version in software.items()}
     return SavedModel(_unpack(path, software, payload, trusted), info, software)
@@ -233,8 +233,7 @@ def _arrays(archive: zipfile.ZipFile) -> dict[str, list[Any]]:
 def _check_arrays(payload: bytes) -> bool:
     """Raise unless the arrays of an archive are as listed in it; False if there is no list.
 
-    So an array that was edited in a file which was sealed again is refused before an object is made
-    of it.
+    An array that was edited, in a file that was sealed again, is refused before any object is made.
     """
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         if ARRAYS not in archive.namelist():

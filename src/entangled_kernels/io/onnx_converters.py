@@ -1,10 +1,11 @@
 """The graph of every step: maps and models of this package, and steps of scikit-learn.
 
-skl2onnx writes the steps named in `BY_SKL2ONNX`. The converters here are for what it lacks (the
-maps and models of this package, `Nystroem`, `RBFSampler`, `MissingIndicator`, `KernelRidge`,
-`DummyRegressor`) and for steps that it writes in float32 only, or with a loss of missing values, or
-with an unknown text taken for a known one. All converters compute with doubles: coefficients of
-kernel ridge are large where alpha is small, and kernel values in float32 would lose their digits.
+skl2onnx converts the steps named in `BY_SKL2ONNX`. The converters here are for steps that it lacks
+(the maps and models of this package, `Nystroem`, `RBFSampler`, `MissingIndicator`, `KernelRidge`,
+`DummyRegressor`), that it cannot convert in double precision (`PolynomialFeatures`,
+`PowerTransformer`, `SimpleImputer`), or where it takes an unknown text for a known one. All converters
+compute in double precision: coefficients of kernel ridge are large if alpha is small, and kernel
+values in float32 would lose their digits.
 
 A converter is a function ``write(x, step)`` that returns the tensor which the step computes from x.
 """
@@ -96,7 +97,7 @@ SPREADS = (
     ("center_", "scale_"),
     ("data_min_", "data_range_"),
 )
-# What a step takes and gives: a tensor of numbers, or columns of the table that are not changed.
+# Inputs and outputs of a step: a tensor of numbers, or columns of the table that are not changed.
 Rows = Tensor | Columns
 # Converters by exact type, since a subclass may compute something else, and the types whose
 # converters take columns, which may be text.
@@ -134,9 +135,9 @@ def write_step(x: Rows, step: Any, name: str | None = None, *, predicts: bool = 
     x : Tensor or Columns
     step : fitted transformer or regressor
     name : str, optional
-        Of the step in what it is a part of, for errors.
+        Name of the step in its pipeline or model, for errors.
     predicts : bool
-        Whether predictions are wanted of a step that can also transform.
+        Whether to write predictions, for a step that can also transform.
     """
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return x
@@ -222,7 +223,7 @@ def _set_shape(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """What skl2onnx calls for a step: its graph, copied into the container of skl2onnx."""
+    """The converter for skl2onnx: writes the graph of a step, and copies it into the container."""
     graph = Graph(new_name=scope.get_unique_variable_name)
     parts = [Tensor(graph, variable.full_name).double() for variable in operator.inputs]
     rows = concatenate(graph, parts)
@@ -554,7 +555,7 @@ def _polynomials(x: Tensor, step: Any) -> Tensor:
 
 
 def _pls_features(x: Tensor, step: Any) -> Tensor:
-    """What PLS gives as a transformer; skl2onnx writes its predictions only."""
+    """Scores of PLS as a transformer; skl2onnx converts its predictions only."""
     standardised: Tensor = (x - step._x_mean) / step._x_std
     return standardised.linear(step.x_rotations_)
 
@@ -680,7 +681,7 @@ def _hits(x: Rows, step: Any) -> list[Tensor]:
 
 
 def _nan_without_hit(hits: Tensor) -> Tensor:
-    """NaN in rows without any hit: what `transform` refuses must not become a number."""
+    """NaN in rows without any hit, where `transform` would raise an error."""
     count = hits.row_sums()
     # 0 / 0 without a hit, else 1.
     return hits * (count / count)

@@ -26,7 +26,7 @@ __all__ = [
     "run_onnx",
 ]
 
-# Predictions whose deviation is a smaller share of their size are constant but for rounding.
+# Predictions with a smaller ratio of deviation to size are constant except for rounding.
 SAME = 1e-12
 
 
@@ -55,7 +55,7 @@ class ExportedModel(NamedTuple):
         Name of the output, (rows, targets).
     targets : list of str
     sample : dict of ndarray
-        Inputs for a trial, simulated like the training rows as far as the model knows these.
+        Simulated inputs, with the mean and deviation of training columns that the model knows.
     """
 
     inputs: dict[str, str]
@@ -76,9 +76,9 @@ def export_onnx(
         A fitted regressor of this package, a fitted regressor of scikit-learn, or a pipeline that
         ends in one. docs/export.md lists the steps that it may have.
     path : path
-        Replaced only once the new file is complete and on the disk.
+        An old file is replaced once the new one is complete and on the disk.
     dtype : {"float32", "float64"}, default="float32"
-        Of inputs and outputs. In between the graph computes with doubles.
+        Type of inputs and outputs. In between, the graph computes in double precision.
 
     Returns
     -------
@@ -97,8 +97,8 @@ def export_onnx(
     output is always (rows, targets).
 
     For rows that `predict` refuses, with NaN or a text unknown to the encoder, the output is NaN.
-    The file holds the names of the columns and targets and the version of this package; the same
-    model gives the same bytes.
+    The metadata of the file hold the names of columns and targets and the version of this package.
+    The same model gives the same bytes.
 
     Examples
     --------
@@ -136,16 +136,16 @@ def export_onnx(
 
 
 def register_converters() -> None:
-    """Tell skl2onnx of the maps and models of this package, for its own conversion of pipelines.
+    """Register the maps and models of this package with skl2onnx, for its own ``to_onnx``.
 
-    `export_onnx` needs no such call. Steps that skl2onnx knows keep its converters; only those that
-    it lacks are added, such as `Nystroem`.
+    `export_onnx` needs no such call. Steps that skl2onnx converts by itself keep its converters;
+    steps that it lacks are added, such as `Nystroem`.
     """
     _converters().register_converters()
 
 
 def column_names(model: Any) -> list[str]:
-    """Names of the columns that a model takes, x0, x1, ... if it was fitted without names."""
+    """Names of the columns of a model; x0, x1, ... if it was fitted without names."""
     given = getattr(model, "feature_names_in_", None)
     return [f"x{i}" for i in range(int(model.n_features_in_))] if given is None else [*given]
 
@@ -186,7 +186,7 @@ def _describe(proto: Any, estimator: str, made: ExportedModel) -> None:
 
 
 def _sample(graph: Any, dtype: str, n: int = 100) -> dict[str, Any]:
-    """Rows like those of training: normal numbers of the known centre and scale, known texts."""
+    """Simulated rows: normal numbers with the known centre and scale, and known texts."""
     rng = np.random.default_rng(0)
     numbers = graph.centre + graph.scale * rng.normal(size=(n, len(graph.columns)))
     if not graph.is_split:
@@ -228,19 +228,17 @@ def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
     path : path
         File that `export_onnx` wrote of it.
     X : array-like or data frame of shape (n, d), or mapping from names of inputs to arrays
-        Rows to compare on. The model gets the numbers of the file, rounded to float32 if it takes
-        float32.
+        Rows to compare on. Both get the same numbers, rounded to float32 if the file takes float32.
 
     Notes
     -----
-    The deviation is that of the predictions over the rows; for constant predictions the difference
-    is relative to their size.
+    The unit is the deviation of the predictions over the rows, or the size of constant predictions.
     """
     session = _session(path)
     feed = dict(X) if isinstance(X, Mapping) else _feed(session, X)
     computed = np.asarray(session.run(None, feed)[0], dtype=np.float64)
     with warnings.catch_warnings():
-        # Rows of a sample may be outside of the training range.
+        # Simulated rows may be outside of the training range.
         warnings.simplefilter("ignore", NoveltyWarning)
         expected = np.asarray(model.predict(_rows(model, feed, X)), dtype=np.float64).reshape(
             computed.shape
@@ -273,8 +271,8 @@ def _feed(session: Any, X: Any) -> dict[str, Any]:
 def _rows(model: Any, feed: Mapping[str, Any], table: Any = None) -> Any:
     """The inputs of a session as a table for the model, with numbers as doubles.
 
-    Text is from ``table`` if that is a data frame, since an empty text of the session may be a
-    missing value or an empty text.
+    Text is read from ``table`` if that is a data frame: in a session an empty text may also be a
+    missing value.
     """
     given = getattr(model, "feature_names_in_", None)
     if list(feed) == ["X"] and feed["X"].dtype != object:

@@ -1,7 +1,7 @@
 """An ONNX graph that is built by arithmetic on its tensors, in double precision.
 
-`x - centre` with a `Tensor` x adds a node to the graph of x and returns the new tensor, so that
-converters read like the formulas that they write.
+`x - centre` with a `Tensor` x adds a node to the graph of x and returns a new tensor, so that
+converters read like formulas.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .onnx_export import ExportError
 __all__ = ["OPSETS", "WAY_OUT", "Columns", "Graph", "Tensor", "concatenate"]
 
 ML = "ai.onnx.ml"
-# Versions of the operations: those that all runtimes of the last years read.
+# Versions of the operations, old enough for all runtimes of recent years.
 OPSETS = {"": 17, ML: 3}
 WAY_OUT = (
     "fit the model with a step that can be exported (docs/export.md lists them), or keep it as a "
@@ -43,9 +43,9 @@ class Graph:
     Attributes
     ----------
     texts : dict of int to list of str
-        The columns that are read as text, with the texts that encoders know.
+        Columns that are read as text, with the texts that encoders know.
     centre, scale : ndarray of shape (columns,)
-        Mean and deviation of columns in training, if a scaler or a map has them; else 0 and 1.
+        Mean and deviation of columns in training, if a scaler or a map has them; otherwise 0 and 1.
     """
 
     def __init__(

@@ -124,9 +124,9 @@ def read_table(path: str | os.PathLike[str], text_format: TextFormat | None = No
     Raises
     ------
     TableError
-        When the file is not such a table, or has no rows.
+        If the file is not a table of its kind, or has no rows.
     OSError
-        When there is no such file, or it cannot be read.
+        If there is no such file, or it cannot be read.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
 
 @contextmanager
 def _whole_file(path: Any, kind: str) -> Iterator[None]:
-    """Errors in this context become a `TableError`: the file is not of this kind, or damaged."""
+    """Turn errors into a `TableError` that says that the file is damaged or of another kind."""
     try:
         yield
     # Errors of pyarrow are of these types too.
@@ -434,7 +434,7 @@ EMPTY = "the cell is empty"
 
 
 class Hints(NamedTuple):
-    """What to do about a cell, added to the message of an error, by the kind of the cell."""
+    """Advice about a wrong cell, added to the error, by the kind of the cell."""
 
     text: str = ""
     date: str = ""
@@ -443,7 +443,7 @@ class Hints(NamedTuple):
 
 
 def require_columns(frame: Any, names: Sequence[str], path: Any) -> None:
-    """Raise unless the table has each of these columns once; the error suggests similar names."""
+    """Raise unless the table has each of these columns exactly once; the error suggests similar names."""
     have = [str(name) for name in frame.columns]
     twice = [name for name in names if have.count(name) > 1]
     if twice:
@@ -492,7 +492,7 @@ def require_numbers(
     path : path
         Of the file, for the error.
     hints : Hints, optional
-        What to do about a wrong value, added to the error.
+        Advice about a wrong value, added to the error.
     rows_before : int, default=0
         Rows of the file before those of the frame.
     blanks : bool, default=False

@@ -16,10 +16,9 @@ MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
 class PageTable(NamedTuple):
-    """A table of an experiment that is not made from its records.
+    """A table to print or to add to a page; the parameters are those of `Report.table`.
 
-    The parameters are those of `Report.table`. The tables of the metrics in ``replaces`` are left
-    out.
+    A page leaves out the tables of the metrics in ``replaces``.
     """
 
     columns: Sequence[str]
@@ -87,7 +86,7 @@ class Table:
         """Meaning of the star; empty if there is none."""
         if not any(self._best_columns(row, number) for number, row in enumerate(self.rows)):
             return ""
-        word = "least" if self.best == "min" else "largest"
+        word = "lowest" if self.best == "min" else "highest"
         sure = "" if self.sure is None else ", by more than chance would give"
         return f"★ {word} of the row{sure}."
 
@@ -129,7 +128,7 @@ class Table:
 
 
 def format_cell(value: Any, digits: int) -> str:
-    """A cell as text: numbers with so many digits, pairs as mean and spread, a dash for None.
+    """A cell as text: numbers with ``digits`` after the point, pairs as mean ± spread, a dash for None.
 
     Examples
     --------

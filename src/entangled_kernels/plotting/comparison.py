@@ -135,7 +135,7 @@ def _are_numbers(settings: list[Any]) -> bool:
 
 
 def mean_interval(values: Array) -> Spread:
-    """Mean and its Student 95% confidence interval; three times the value if there is only one.
+    """Mean and its 95% confidence interval (Student's t); a single value is repeated three times.
 
     Examples
     --------
@@ -209,7 +209,7 @@ class PanelsDisplay(Display):
 
     @property
     def curves(self) -> list[Series]:
-        """Those of all panels."""
+        """Curves of all panels."""
         return [series for curves in self.panels.values() for series in curves]
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
@@ -293,7 +293,7 @@ def _draw_series(
 
 
 def _make_panels(n_panels: int, ax: Axes | Sequence[Axes] | None) -> NDArray[Any]:
-    """The axes passed by the user, or those of a new figure with a common scale."""
+    """Axes passed by the user, or those of a new figure with a common scale."""
     if ax is not None:
         given = np.array(ax, dtype=object, ndmin=1).ravel()
         if len(given) != n_panels:
@@ -309,9 +309,10 @@ def _make_panels(n_panels: int, ax: Axes | Sequence[Axes] | None) -> NDArray[Any
     return axes[:n_panels]
 
 
-# Up to so many settings are drawn at equal distances; more make an axis of numbers.
+# The largest number of settings that are drawn at equal distances; more settings make an axis of
+# numbers.
 SIDE_BY_SIDE = 6
-# If the largest mean is so many times the smallest, the axis is logarithmic.
+# The ratio of the largest mean to the smallest above which the axis is logarithmic.
 WIDE = 30.0
 # Share of the distance between settings over which methods are spread.
 DODGE = 0.4
@@ -403,8 +404,8 @@ class ComparisonDisplay(PanelsDisplay):
     def _set_scale(self, axes: NDArray[Any]) -> None:
         """One scale for all panels that fits the means; logarithmic if they differ widely.
 
-        Intervals from two or three splits may be many times as long as the means differ. They are
-        cut off.
+        Intervals from two or three splits may be far longer than the differences of the means, and
+        are cut off.
         """
         curves = self.curves
         means = np.concatenate([[*series.centre, *series.paper.values()] for series in curves])
@@ -426,8 +427,8 @@ class ComparisonDisplay(PanelsDisplay):
             ax.set_ylim(*limits)
 
 
-# If the largest time is less than so many times the smallest, 2 and 5 times powers of ten have
-# labels too.
+# The ratio of the largest time to the smallest below which 2 and 5 times powers of ten have labels
+# too.
 NARROW = 100.0
 
 

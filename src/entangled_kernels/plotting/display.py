@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, which is distinct under all common kinds of colour blindness. Brown, and
-# grey below, are for pictures of many curves.
+# The palette of Okabe and Ito, whose colours differ under all common kinds of colour blindness. Brown,
+# and grey below, are for figures with many curves.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PURPLE, BLACK, BROWN = "#56B4E9", "#CC79A7", "#000000", "#7A4A1E"
 INK, GREY, PALE = "#222222", "#767676", "#C4C4C4"
@@ -153,7 +153,7 @@ def house_style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches, which pyplot does not know."""
+    """An empty figure of this size in inches, outside of pyplot."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -212,7 +212,7 @@ def fitted_estimator(model: Any) -> Any:
 
 
 def last_step_advice(model: Any) -> str:
-    """Way out for an error about a model that may be a pipeline."""
+    """Advice for an error about a model that may be a pipeline."""
     return (
         "; give its last step, model[-1], and transformed rows" if hasattr(model, "steps") else ""
     )
@@ -239,7 +239,7 @@ def class_labels(y: Any, names: list[str] | None = None) -> NDArray[Any]:
 
 
 def one_per_class(Y: NDArray[Any]) -> bool:
-    """Whether targets (n, p) take two values, the higher one in exactly one column of each row."""
+    """Whether targets (n, p) have two values, with the higher one in exactly one column of each row."""
     if Y.ndim != 2 or Y.shape[1] < 2 or Y.dtype.kind not in "biuf":
         return False
     values = np.unique(Y)
@@ -263,7 +263,7 @@ def output_names(names: Any, n_outputs: int) -> list[str]:
 
 
 def shortened(name: str, length: int = 26) -> str:
-    """A name of at most so many letters, without its middle if it is longer.
+    """A name of at most ``length`` letters; the middle of a longer name is left out.
 
     Examples
     --------

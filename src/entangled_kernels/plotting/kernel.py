@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EntanglementSpectrumDisplay", "GramDisplay"]
 
-# Largest numbers of samples that are separated by lines, of outputs with numbers in the cells of
-# blocks, of outputs with names at the sides of blocks, and of letters of names.
+# The largest numbers of samples for lines between them, of outputs for numbers in cells, of outputs
+# for names beside blocks, and of letters in names.
 SEPARATED, NUMBERED, NAMED, LETTERS = 20, 6, 12, 12
 
 COLORBAR: dict[str, Any] = {
@@ -57,8 +57,8 @@ class GramDisplay(Display):
     Parameters
     ----------
     gram : array of shape (n*p, n*p) or (n, n, p, p)
-        As a matrix its row index is ``sample * p + output``; otherwise blocks K(x_i, x_j), as
-        `OperatorValuedKernel.blocks` gives them.
+        A matrix with row index ``sample * p + output``, or the blocks K(x_i, x_j) of
+        `OperatorValuedKernel.blocks`.
     n_outputs : int, optional
         Number p of outputs; needed for a matrix.
     labels : array of shape (n,), optional

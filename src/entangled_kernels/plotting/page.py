@@ -25,10 +25,10 @@ Block = dict[str, Any]
 
 
 class Report:
-    """A self-contained HTML page, without script and without network.
+    """A self-contained HTML page, without scripts and without network.
 
-    Blocks appear in the order of the calls. The page is written by the Jinja2 templates in
-    ``templates``, which escape all text. The same calls give the same bytes.
+    Blocks appear in the order of the calls. The Jinja2 templates in ``templates`` escape all text.
+    The same calls give the same bytes.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Report:
         if not title.strip():
             raise ValueError("title must not be empty")
         self.title, self.lead, self.footer = title, lead, footer
-        # Blocks before the first section belong to one without a heading.
+        # The first section has no heading, for blocks before the others.
         self._sections: list[dict[str, Any]] = [{"name": "", "heading": "", "blocks": []}]
         self._numbers = {"Table": 0, "Figure": 0}
 
@@ -197,9 +197,9 @@ class Report:
 
     @contextmanager
     def folded(self, summary: str) -> Iterator[None]:
-        """Put the blocks added in a ``with`` block into a closed section with a summary.
+        """Put the blocks that are added in a ``with`` block into a closed section with a summary.
 
-        Terms that are used there for the first time are explained there.
+        Terms of the glossary that are new on the page are explained in it.
         """
         before, start = set(self._terms(self._all_blocks())), len(self._blocks)
         yield
@@ -310,7 +310,7 @@ PIXELS, DENSITY = 96, 2
 def embedded(figure: Any) -> tuple[str, int, int]:
     """Data URI of a matplotlib figure or a PNG (bytes or file), with width and height in pixels.
 
-    The same figure gives the same URI, because it has no dates and no random names.
+    The same figure gives the same URI, since dates and random names are left out.
     """
     if hasattr(figure, "savefig"):
         return _from_matplotlib(figure)

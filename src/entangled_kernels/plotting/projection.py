@@ -40,7 +40,7 @@ TEST: dict[str, Any] = {"marker": "^", "s": 26, "edgecolors": "white", "linewidt
 class ProjectionDisplay(Display):
     """Two coordinates of every sample for each task, circles for training samples.
 
-    Other samples are triangles. With one target per class, samples of the class of the task are blue
+    Test samples are triangles. With one target per class, samples of the class of the task are blue
     and the others grey. Otherwise the colour shows the target of the task.
 
     Parameters
@@ -195,13 +195,13 @@ class ProjectionDisplay(Display):
 
 
 def _project(model: Any, estimator: Any, X: Any, needed: int) -> Array:
-    """Projections (n, p, r) of some rows; the error of a search names its best candidate."""
-    there = estimator.model_.fit.n_operators
-    if estimator is not model and there < needed:
+    """Projections (n, p, r) of some rows; for a search, the error names its best candidate."""
+    n_operators = estimator.model_.fit.n_operators
+    if estimator is not model and n_operators < needed:
         chosen = ", ".join(f"{name}={value!r}" for name, value in model.best_params_.items())
         raise ValueError(
-            f"the candidate that the search chose ({chosen}) has {there} coordinates, "
-            f"{needed} are drawn; draw an EntangledKernelRidge with rank={needed} and shrinkage < 1"
+            f"the candidate that the search chose ({chosen}) has {n_operators} coordinates, and "
+            f"{needed} are needed; draw an EntangledKernelRidge with rank={needed} and shrinkage < 1"
         )
     return np.asarray(estimator.project(X))
 
@@ -217,7 +217,7 @@ def _projections(name: str, Z: ArrayLike) -> Array:
 
 
 def _task_values(y: NDArray[Any], p: int) -> tuple[NDArray[Any], bool]:
-    """Values that colours show, (n, p), and whether they are memberships of classes."""
+    """Values (n, p) that colours show, and whether they tell the class of the sample."""
     if y.ndim == 1:
         classes = np.unique(y)
         if len(classes) != p:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExplanationDisplay", "InformationDisplay"]
 
-# Only the first inputs and targets are drawn; with few targets the cells have numbers.
+# The largest numbers of inputs and targets that are drawn, and of targets for numbers in cells.
 MOST_INPUTS, MOST_EFFECTS, NUMBERED_EFFECTS = 12, 24, 8
 
 
@@ -74,7 +74,7 @@ class ExplanationDisplay(Display):
     def from_estimator(
         cls, model: Any, X: Any, *, given: Any = None, figure: Figure | None = None, **options: Any
     ) -> Self:
-        """Draw what a fitted `EntangledKernelRidge` or `EntangledKernelRidgeCV` explains.
+        """Draw the explanation of a fitted `EntangledKernelRidge` or `EntangledKernelRidgeCV`.
 
         Parameters
         ----------
@@ -116,12 +116,12 @@ class ExplanationDisplay(Display):
         noise = explanation.importance_noise[order]
         mark: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2, "color": INK}
         ax.plot(noise, rows, linestyle="none", label="noise", **mark)
-        ax.set_yticks(rows, [shortened(explanation.inputs[place]) for place in order])
+        ax.set_yticks(rows, [shortened(explanation.inputs[i]) for i in order])
         ax.set_ylim(len(order) - 0.5, -0.5)
         ax.tick_params(axis="y", length=0)
         ax.set_xlim(left=0.0)
         ax.set_xlabel(
-            "change of the predictions, in deviations\nof the targets, for one of the input"
+            "change of the predictions, in deviations of the\ntargets, if the input changes by one of its own"
         )
         more = f" (the first {len(order)} of {len(explanation.inputs)} inputs)"
         ax.set_title("Importance" + (more if len(order) < len(explanation.inputs) else ""))
@@ -143,7 +143,8 @@ class ExplanationDisplay(Display):
             add_colorbar(ax, image, shrink=0.8)
 
 
-# Of more targets those with the largest values are drawn; with few targets the cells have numbers.
+# The largest number of targets that are drawn, those with the largest values, and the largest number
+# for numbers in cells.
 MOST_TARGETS, MOST_NUMBERED = 40, 15
 
 
@@ -229,7 +230,7 @@ class InformationDisplay(AxesDisplay):
         ax.tick_params(length=0, labelsize=8.5 if len(labels) <= 25 else 6.5)
         ax.spines[:].set_visible(False)
         ax.set_ylabel("measuring this ...")
-        ax.set_xlabel("... removes so much of the uncertainty of this")
+        ax.set_xlabel("... removes this share of the uncertainty of this")
         add_colorbar(ax, image, format=lambda value, _: f"{value:.0%}", shrink=0.8)
         more = f" (the {len(labels)} strongest of {len(self.names)})"
         ax.set_title(
@@ -238,7 +239,7 @@ class InformationDisplay(AxesDisplay):
 
 
 def arranged(information: Array, most: int = MOST_TARGETS) -> Index:
-    """Order of the targets by hierarchical clustering; of many only those with the largest values.
+    """Order of the targets by hierarchical clustering; at most ``most``, those with the largest values.
 
     Examples
     --------

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AlignmentPathDisplay", "HeldOutDisplay", "SelectionDisplay"]
 
-# Errors above this many times the smallest have the same colour.
+# Errors above this multiple of the smallest have the same colour.
 CUT = 2.0
 STAR: dict[str, Any] = {
     "marker": "*",
@@ -122,11 +122,11 @@ class SelectionDisplay(AxesDisplay):
         )
 
     def _draw(self, ax: Axes) -> None:
-        # Near the smallest error, colours differ more.
         from matplotlib.colors import PowerNorm
 
         least, largest = float(np.nanmin(self.errors)), float(np.nanmax(self.errors))
         cut = min(largest, CUT * least) if least > 0 else largest
+        # The square root makes colours differ more near the smallest error.
         image = ax.pcolormesh(
             _edges(np.log10(self.alphas)),
             np.arange(len(self.shrinkages) + 1) - 0.5,
@@ -159,7 +159,7 @@ def _edges(centres: Array) -> Array:
     return np.concatenate([[2 * centres[0] - middles[0]], middles, [2 * centres[-1] - middles[-1]]])
 
 
-# Up to so many steps have markers.
+# The largest number of steps that have markers.
 FEW = 40
 
 
@@ -169,7 +169,7 @@ class AlignmentPathDisplay(AxesDisplay):
     Parameters
     ----------
     history : array of shape (steps + 1,)
-        `EntangledKernelRidge.alignment_history_`: before shrinkage.
+        `EntangledKernelRidge.alignment_history_`, the alignment before shrinkage.
     maximum : float, optional
         The largest possible alignment, drawn as a line.
     reason : str, optional
@@ -202,7 +202,7 @@ class AlignmentPathDisplay(AxesDisplay):
     def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> Self:
         """Draw the path of a fitted `EntangledKernelRidge`, or of the best one of a search.
 
-        The maximum has a closed form for models with an intercept; only theirs is drawn.
+        The maximum is drawn for models with an intercept, where it has a closed form.
         """
         estimator = fitted_estimator(model)
         maximum, reason = estimator.largest_alignment_, estimator.stop_reason_
@@ -250,7 +250,7 @@ class AlignmentPathDisplay(AxesDisplay):
             ax.set_xticks([0])
 
 
-# Largest number of rows that are drawn; of more, evenly spaced ones.
+# The largest number of rows that are drawn; of more rows, evenly spaced ones are drawn.
 MOST_ROWS = 300
 
 
@@ -260,7 +260,7 @@ class HeldOutDisplay(AxesDisplay):
     Parameters
     ----------
     held_out : HeldOut
-        As `EntangledKernelRidgeCV.held_out_predictions` gives it.
+        Result of `EntangledKernelRidgeCV.held_out_predictions`.
     target : int, default=0
         Column of the target.
     name : str, optional

@@ -31,7 +31,7 @@ def _brief(monkeypatch, small):
 def test_demo(run, folder, monkeypatch):
     shown = run("demo --jobs 1").stdout
     assert "Breast cancer: ten worst values: nMSE" in shown
-    assert "Of the 90% intervals" in shown
+    assert "of the 90% intervals" in shown
     page = (folder / "demo-report" / "index.html").read_text()
     assert page.count("<img") == 4
     for words in (

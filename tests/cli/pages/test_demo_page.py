@@ -38,11 +38,11 @@ def results():
 def test_whoever_is_best_is_named(results):
     assert measured_in_words(results) == [
         "Error with 0 to 1 of 3 targets measured: 0.400, 0.300. Measuring 1 takes 25% off the "
-        "error of the rest.",
+        "error of the others.",
         "With 0 measured: 11.1% less error than the best of the other methods, extra-trees (0.450).",
         "With 1 measured: 50.0% more error than the best of the other methods, ridge (0.200).",
-        "Of the 90% intervals 91% hold the true value; joint ones hold all targets of a row at "
-        "once in 88% of rows.",
+        "91% of the 90% intervals contain the true value; joint intervals contain all targets of a "
+        "row in 88% of rows.",
     ]
     for record in results.records:
         if record["method"] == "extra-trees":
