@@ -2,7 +2,7 @@
 
 All methods of a ratio are timed in one run, in turns. Needs `pip install himalaya`.
 
-    python benchmarks/core.py
+    python benchmarks/core.py [--quick] [PART ...]
 """
 
 import sys
@@ -24,7 +24,7 @@ from entangled_kernels.learning import (
 )
 from entangled_kernels.learning.solvers import solve
 
-from measure import best_seconds, in_fresh_process, print_table, write_json
+from measure import best_seconds, in_fresh_process, run_parts
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from reference.dense import DenseAscent
@@ -206,21 +206,16 @@ def whole_fit(n=5_000, d=20, p=50, components=500):
     ]
 
 
-def main():
-    tables = {}
-    for benchmark in (
-        learning_against_dense,
-        learning_whatever_n,
-        moments_rate,
-        predict_rate,
-        wide_full_rank,
-        whole_fit,
-    ):
-        tables[benchmark.__name__] = benchmark()
-        print_table(benchmark.__doc__, tables[benchmark.__name__])
-        sys.stdout.flush()
-    write_json("core", tables)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(
+        "core",
+        __doc__,
+        {
+            learning_against_dense: {"n": 20, "p": 4, "m": 8, "r": 3, "steps": 5},
+            learning_whatever_n: {"m": 10, "p": 3},
+            moments_rate: {"n": 2_000, "m": 50, "p": 5},
+            predict_rate: {"n": 2_000},
+            wide_full_rank: {"n": 10, "m": 20, "p": 20, "steps": 5},
+            whole_fit: {"n": 200, "d": 5, "p": 5, "components": 50},
+        },
+    )

@@ -6,6 +6,7 @@ it returns is not finite, or when it takes more than 60 seconds of processor tim
     python benchmarks/fuzz.py [calls] [first seed] [processes]
 """
 
+import argparse
 import multiprocessing
 import sys
 import time
@@ -33,24 +34,30 @@ def judge(seed):
     try:
         with np.errstate(all="ignore"):
             values = call_at_random(seed)
-        found = "numbers"
+        outcome = "numbers"
         if not all(np.isfinite(value).all() for value in values):
             fault = "not finite"
     except (ValueError, TypeError, NotFittedError) as error:
-        found = type(error).__name__
+        outcome = type(error).__name__
         # NumPy's LinAlgError is a ValueError, but tells a user nothing.
         if isinstance(error, np.linalg.LinAlgError):
             fault = traceback.format_exc()
     except Exception as error:
-        found, fault = type(error).__name__, traceback.format_exc()
+        outcome, fault = type(error).__name__, traceback.format_exc()
     seconds = time.process_time() - start
     if seconds > MOST_SECONDS:
         fault = f"{seconds:.0f} seconds"
-    return seed, name, found, fault, seconds
+    return seed, name, outcome, fault, seconds
 
 
-def main(calls=3000, first=0, processes=1):
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("calls", type=int, nargs="?", default=3000)
+    parser.add_argument("first", type=int, nargs="?", default=0, help="first seed")
+    parser.add_argument("processes", type=int, nargs="?", default=1)
+    options = parser.parse_args()
+    calls, first = options.calls, options.first
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
         results = []
         for result in pool.imap_unordered(judge, range(first, first + calls)):
             results.append(result)
@@ -58,16 +65,16 @@ def main(calls=3000, first=0, processes=1):
                 print(f"seed {result[0]}, {result[1]}: {result[3]}", flush=True)
     table = []
     for name in sorted({result[1] for result in results}):
-        own = [result for result in results if result[1] == name]
-        counts = Counter(found for _, _, found, _, _ in own)
+        of_estimator = [result for result in results if result[1] == name]
+        counts = Counter(outcome for _, _, outcome, _, _ in of_estimator)
         table.append(
             {
                 "estimator": name,
-                "calls": len(own),
+                "calls": len(of_estimator),
                 "numbers": counts["numbers"],
-                "errors": len(own) - counts["numbers"],
-                "faults": sum(fault is not None for *_, fault, _ in own),
-                "longest s": max(result[4] for result in own),
+                "errors": len(of_estimator) - counts["numbers"],
+                "faults": sum(fault is not None for *_, fault, _ in of_estimator),
+                "longest s": max(result[4] for result in of_estimator),
             }
         )
     print_table(f"{calls} random calls from seed {first}", table)
@@ -75,4 +82,4 @@ def main(calls=3000, first=0, processes=1):
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

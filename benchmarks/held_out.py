@@ -3,8 +3,10 @@
 Rows of one patient are alike, and so are neighbouring days. Ordinary folds hold out rows that are
 like training rows; folds of whole groups, or in the order of time, do not.
 
-    python benchmarks/held_out.py
+    python benchmarks/held_out.py [--draws 10]
 """
+
+import argparse
 
 import numpy as np
 from sklearn.model_selection import TimeSeriesSplit
@@ -23,8 +25,8 @@ def visits(rng, law, n_patients):
     X = rng.normal(size=(n_patients, INPUTS))[patient] + 0.3 * rng.normal(
         size=(len(patient), INPUTS)
     )
-    own = rng.normal(size=(n_patients, TARGETS))[patient]
-    return X, np.tanh(X @ law) + own + 0.2 * rng.normal(size=(len(patient), TARGETS)), patient
+    effect = rng.normal(size=(n_patients, TARGETS))[patient]
+    return X, np.tanh(X @ law) + effect + 0.2 * rng.normal(size=(len(patient), TARGETS)), patient
 
 
 def days(rng, law):
@@ -48,10 +50,10 @@ def of_patients(rng):
     law = rng.normal(size=(INPUTS, TARGETS)) / np.sqrt(INPUTS)
     X, Y, patient = visits(rng, law, PATIENTS)
     X_new, Y_new, _ = visits(rng, law, 200)
-    found = {"ordinary folds": search().fit(X, Y), "of groups": search().fit(X, Y, groups=patient)}
+    models = {"ordinary folds": search().fit(X, Y), "of groups": search().fit(X, Y, groups=patient)}
     return {
-        name: (own.cv_score_, fresh_error(own, X_new, Y_new, Y.var(axis=0)))
-        for name, own in found.items()
+        name: (model.cv_score_, fresh_error(model, X_new, Y_new, Y.var(axis=0)))
+        for name, model in models.items()
     }
 
 
@@ -59,22 +61,25 @@ def of_days(rng):
     law = rng.normal(size=(INPUTS, TARGETS)) / np.sqrt(INPUTS)
     X, Y = days(rng, law)
     old, new = slice(0, DAYS), slice(DAYS, None)
-    found = {"ordinary folds": search(), "in time": search(cv=TimeSeriesSplit(5))}
+    models = {"ordinary folds": search(), "in time": search(cv=TimeSeriesSplit(5))}
     return {
         name: (
-            own.fit(X[old], Y[old]).cv_score_,
-            fresh_error(own, X[new], Y[new], Y[old].var(axis=0)),
+            model.fit(X[old], Y[old]).cv_score_,
+            fresh_error(model, X[new], Y[new], Y[old].var(axis=0)),
         )
-        for name, own in found.items()
+        for name, model in models.items()
     }
 
 
-def main(n_draws=10):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=10, help="simulated tables of each kind")
+    n_draws = parser.parse_args().draws
     rows = []
     for kind, draw in (("patients", of_patients), ("days", of_days)):
         draws = [draw(np.random.default_rng([7, seed])) for seed in range(n_draws)]
         for name in draws[0]:
-            cv, fresh = np.array([own[name] for own in draws]).T
+            cv, fresh = np.array([errors[name] for errors in draws]).T
             rows.append(
                 {
                     "rows of": kind,

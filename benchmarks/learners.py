@@ -3,7 +3,7 @@
 All methods of a ratio are timed in one run, in turns. Banded ridge is compared with himalaya's
 where that is installed; views of gestures need the uWave table.
 
-    python benchmarks/learners.py [FOLDER OF THE TABLES]
+    python benchmarks/learners.py [--quick] [PART ...]
 """
 
 import sys
@@ -45,7 +45,8 @@ from entangled_kernels.convex import (
 from entangled_kernels.convex.autoregression import hadamard_gram
 from entangled_kernels.datasets import fetch_uwave
 
-from measure import best_seconds, print_table, write_json
+from measure import best_seconds, run_parts
+from tables import default_data_home
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from reference.autoregression import proximal_alternation, sparse_series
@@ -423,74 +424,50 @@ def vector_fields(seeds=5):
     ]
 
 
-def views(data_home=None, n=150, seeds=5):
+def views(n=150, seeds=5):
     """(h) Accuracy for gestures, whose views are the axes of the accelerometer."""
-    series, axes = {}, []
-    for axis in "XYZ":
-        try:
-            bunch = fetch_uwave(
-                inputs=axis, outputs="X" if axis != "X" else "Y", data_home=data_home
-            )
-        except Exception as error:
-            print(
-                f"axis {axis} of uWave is not at hand ({type(error).__name__}), so it is left out"
-            )
-            continue
-        series[axis], classes = bunch.data, bunch.labels
-        axes.append(axis)
-    if len(axes) < 2:
-        return [{"views": "none", "accuracy": float("nan"), "spread": float("nan")}]
-    everything = np.hstack([series[axis] for axis in axes])
-    width = series[axes[0]].shape[1]
-    slices = {axis: slice(i * width, (i + 1) * width) for i, axis in enumerate(axes)}
-    choices = [(axis,) for axis in axes] + [tuple(axes)]
-    found = {}
+    try:
+        gestures = fetch_uwave(inputs="XYZ", outputs="X", data_home=default_data_home())
+    except OSError as error:
+        print(f"left out: uWave: {error}")
+        return []
+    X, classes = gestures.data, gestures.labels
+    width = X.shape[1] // 3
+    slices = {axis: slice(i * width, (i + 1) * width) for i, axis in enumerate("XYZ")}
+    accuracies = {}
     for seed in range(seeds):
-        order = np.random.default_rng(seed).permutation(len(everything))
-        train, test = order[:n], order[n:]
-        holes = everything.copy()
-        blank = np.random.default_rng(seed)
-        for axis in axes:
-            holes[
-                np.ix_(
-                    blank.random(len(holes)) < 0.3,
-                    np.arange(len(holes[0]))[slices[axis]],
-                )
-            ] = np.nan
-        for names in choices:
-            model = MultiViewKernelClassifier({axis: slices[axis] for axis in names})
-            accuracy = model.fit(everything[train], classes[train]).score(
-                everything[test], classes[test]
-            )
-            found.setdefault(" ".join(names), []).append(accuracy)
-        model = MultiViewKernelClassifier(slices).fit(holes[train], classes[train])
-        found.setdefault("all, 30% missing", []).append(model.score(holes[test], classes[test]))
+        train, test = np.split(np.random.default_rng(seed).permutation(len(X)), [n])
+        rng = np.random.default_rng(seed)
+        X_missing = X.copy()
+        for columns in slices.values():
+            X_missing[rng.random(len(X)) < 0.3, columns] = np.nan
+        for name, rows, axes in (
+            *((axis, X, axis) for axis in slices),
+            ("X Y Z", X, "XYZ"),
+            ("all, 30% missing", X_missing, "XYZ"),
+        ):
+            model = MultiViewKernelClassifier({axis: slices[axis] for axis in axes})
+            model.fit(rows[train], classes[train])
+            accuracies.setdefault(name, []).append(model.score(rows[test], classes[test]))
     return [
-        {"views": k, "accuracy": float(np.mean(v)), "spread": float(np.std(v))}
-        for k, v in found.items()
+        {"views": name, "accuracy": float(np.mean(values)), "spread": float(np.std(values))}
+        for name, values in accuracies.items()
     ]
 
 
-def main():
-    warnings.filterwarnings("ignore", message="alpha=.*still rises")
-    data_home = sys.argv[1] if len(sys.argv) > 1 else None
-    tables = {}
-    for benchmark in (
-        penalties_against_eigh,
-        alternations,
-        groups_against_kernel_ridge,
-        banded_ridge,
-        low_rank_tasks,
-        networks,
-        vector_fields,
-        partial(views, data_home),
-    ):
-        function = benchmark.func if isinstance(benchmark, partial) else benchmark
-        tables[function.__name__] = benchmark()
-        print_table(function.__doc__, tables[function.__name__])
-        sys.stdout.flush()
-    write_json("learners", tables)
-
-
 if __name__ == "__main__":
-    main()
+    warnings.filterwarnings("ignore", message="alpha=.*still rises")
+    run_parts(
+        "learners",
+        __doc__,
+        {
+            penalties_against_eigh: {"n": 40, "p": 5},
+            alternations: {"n": 30, "p": 4, "most": 20},
+            groups_against_kernel_ridge: {"n": 60, "p": 3},
+            banded_ridge: {"n": 60, "p": 3},
+            low_rank_tasks: {"n": 20, "p": 5, "seeds": 1},
+            networks: {"seeds": 1},
+            vector_fields: {"seeds": 1},
+            views: {"n": 40, "seeds": 1},
+        },
+    )

@@ -1,9 +1,11 @@
 """Timing, peak memory, tables and JSON for the benchmarks."""
 
+import argparse
 import json
 import multiprocessing
 import platform
 import resource
+import sys
 import time
 from pathlib import Path
 
@@ -90,3 +92,25 @@ def write_json(name, tables):
         json.dumps({"software": software(), "tables": tables}, indent=2, default=float) + "\n"
     )
     print(f"\nwritten: {path.relative_to(Path(__file__).parent.parent)}")
+
+
+def run_parts(name, description, parts):
+    """Run the parts of a benchmark, print a table of each, and write all tables to a file.
+
+    ``parts`` has functions that return rows, and whose docstring is the title of the table, with
+    the small arguments of ``--quick``. On the command line some of them can be named.
+    """
+    names = {part.__name__: part for part in parts}
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="small, to see that it runs")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(names):
+        parser.error(f"parts must be some of {', '.join(names)}, got {', '.join(sorted(unknown))}")
+    tables = {}
+    for part_name in options.parts or names:
+        part = names[part_name]
+        tables[part_name] = part(**parts[part]) if options.quick else part()
+        print_table(part.__doc__.splitlines()[0], tables[part_name])
+        sys.stdout.flush()
+    write_json(name, tables)

@@ -2,7 +2,7 @@
 
 All methods of a ratio are timed in one run, in turns.
 
-    python benchmarks/output_kernel.py
+    python benchmarks/output_kernel.py [--quick] [PART ...]
 """
 
 import sys
@@ -22,7 +22,7 @@ from entangled_kernels.convex import (
     reduce_problem,
 )
 
-from measure import best_seconds, print_table, write_json
+from measure import best_seconds, run_parts
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from reference import output_kernel as reference
@@ -129,18 +129,13 @@ def steps_of_the_published_alternation(n=60, p=4, most=2000):
     return table
 
 
-def main():
-    tables = {}
-    for benchmark in (
-        fit_against_eigh,
-        cross_validation_against_eigh,
-        steps_of_the_published_alternation,
-    ):
-        tables[benchmark.__name__] = benchmark()
-        print_table(benchmark.__doc__, tables[benchmark.__name__])
-        sys.stdout.flush()
-    write_json("output_kernel", tables)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(
+        "output_kernel",
+        __doc__,
+        {
+            fit_against_eigh: {"n": 40, "p": 5},
+            cross_validation_against_eigh: {"n": 40, "p": 5},
+            steps_of_the_published_alternation: {"n": 20, "p": 3, "most": 50},
+        },
+    )

@@ -2,7 +2,7 @@
 
 All methods of a ratio are timed in one run, in turns.
 
-    python benchmarks/selection.py
+    python benchmarks/selection.py [--quick] [PART ...]
 """
 
 import time
@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.learning import Moments
 
-from measure import best_seconds, print_table, write_json
+from measure import best_seconds, run_parts
 
 GAMMA, ALPHAS = 0.05, np.logspace(-4, 2, 10)
 
@@ -168,18 +168,14 @@ def after_the_pass(sizes=(2000, 200_000), m=300, p=10):
     ]
 
 
-def main():
-    tables = {}
-    for name, title, measure in (
-        ("against others", "(a) choosing all settings, whole fits", against_others),
-        ("after the pass", "(b) the search beyond the pass over the rows", after_the_pass),
-        ("beside himalaya", "(c) the same folds and alphas", beside_himalaya),
-        ("small tables", "(d) the default on small tables", small_tables),
-    ):
-        tables[name] = measure()
-        print_table(title, tables[name])
-    write_json("selection", tables)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(
+        "selection",
+        __doc__,
+        {
+            against_others: {"n": 100, "p": 3},
+            after_the_pass: {"sizes": (500, 2000), "m": 20, "p": 3},
+            beside_himalaya: {"sizes": ((100, 3),), "repeats": 1},
+            small_tables: {"sizes": ((30, 6, 3),), "repeats": 1},
+        },
+    )

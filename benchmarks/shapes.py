@@ -6,7 +6,7 @@ which other programs disturb less than wall time.
     python benchmarks/shapes.py [rows inputs targets]
 """
 
-import sys
+import argparse
 import warnings
 
 import numpy as np
@@ -80,18 +80,26 @@ def fit_missing(cases=MISSING, share=0.1):
         )
         repeats = 5 if name == "EntangledKernelRidge" else 1
         complete, missing = (
-            processor_seconds(model.fit, X, own, repeats=repeats) for own in (Y, gaps)
+            processor_seconds(model.fit, X, targets, repeats=repeats) for targets in (Y, gaps)
         )
         row = {"method": name} | dict(zip(("n", "d", "p"), shape, strict=True))
         table.append(row | {"s": complete, "missing s": missing, "ratio": missing / complete})
     return table
 
 
-if __name__ == "__main__":
-    chosen = [tuple(int(number) for number in sys.argv[1:4])] if len(sys.argv) > 3 else SHAPES
-    tables = {"shapes": compare_shapes(chosen)}
-    if len(sys.argv) <= 3:
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("shape", type=int, nargs="*", help="rows, inputs and targets")
+    shape = tuple(parser.parse_args().shape)
+    if len(shape) not in (0, 3):
+        parser.error(f"shape must be three numbers, rows, inputs and targets, got {len(shape)}")
+    tables = {"shapes": compare_shapes([shape] if shape else SHAPES)}
+    if not shape:
         tables |= {"prediction": predict_rows(), "missing": fit_missing()}
-    for title, own in tables.items():
-        print_table(title, own)
+    for title, rows_of_table in tables.items():
+        print_table(title, rows_of_table)
     write_json("shapes", tables)
+
+
+if __name__ == "__main__":
+    main()

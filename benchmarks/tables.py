@@ -9,19 +9,21 @@ from sklearn.datasets import load_breast_cancer
 LARGEST_TEST, SMALLEST_TEST = 500, 8
 
 
+def default_data_home():
+    """../shared/data if it is there and ENTANGLED_KERNELS_DATA is not set, else None."""
+    shared = Path(__file__).parents[2] / "shared" / "data"
+    return shared if shared.is_dir() and "ENTANGLED_KERNELS_DATA" not in os.environ else None
+
+
 def fetch_available(fetchers, data_home=None):
     """Inputs and targets by name, from functions of `entangled_kernels.datasets`.
 
-    Files are read from ``data_home``, else from ENTANGLED_KERNELS_DATA, else from ../shared/data if
-    it is there, else downloaded. A table that cannot be read is left out, with a message.
+    A table that cannot be read or downloaded is left out, with a message.
     """
-    shared = Path(__file__).parents[2] / "shared" / "data"
-    if data_home is None and "ENTANGLED_KERNELS_DATA" not in os.environ and shared.is_dir():
-        data_home = shared
     available = {}
     for name, fetch in fetchers.items():
         try:
-            available[name] = fetch(data_home=data_home, return_X_y=True)
+            available[name] = fetch(data_home=data_home or default_data_home(), return_X_y=True)
         except (OSError, ImportError) as error:
             print(f"left out: {name}: {error}")
     return available
