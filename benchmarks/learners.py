@@ -226,7 +226,7 @@ def _autoregression(n, p):
         solve = partial(_coefficients, gram)
         start = None if last is None else last[0]
         return proximal_alternation(
-            solve, lambda C: gram.squares(C)[0], gram.targets, p**0.5, steps, start
+            solve, lambda C: gram.inner_products(C)[0], gram.targets, p**0.5, steps, start
         )
 
     return _beside("autoregression (Lim)", ours, alternate, lambda last: last[1][-1], 60)

@@ -53,7 +53,7 @@ def test_other_bytes_are_refused(toy, tmp_path):
         datasets.fetch_concrete_slump(data_home=tmp_path / "home")
     path.unlink()
     (tmp_path / SITE).write_bytes(b"another")
-    with pytest.raises(ValueError, match=f"is not the file expected: .*{toy.sha256}"):
+    with pytest.raises(ValueError, match=f"did not send the expected file: .*{toy.sha256}"):
         datasets.fetch_concrete_slump(data_home=tmp_path / "home")
     assert not list(path.parent.iterdir())
 

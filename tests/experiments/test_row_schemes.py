@@ -68,7 +68,7 @@ def test_settings_that_leave_too_few_rows_are_errors():
     ):
         next(row_scheme(20, np.repeat([0, 1], 10)).partitions(20, 9, 1, 0))
     with pytest.raises(
-        ValueError, match="repeats must leave at least 2 test rows for each of 7 stretches"
+        ValueError, match="repeats must leave at least 2 test rows for each of 7 intervals"
     ):
         next(row_scheme(20, times=np.arange(20)).partitions(20, 10, 7, 0))
     with pytest.raises(

@@ -26,7 +26,7 @@ def load_digit_tasks(n_digits: int = 4, *, as_frame: bool = False, return_X_y: b
     Parameters
     ----------
     n_digits : int, default=4
-        Digits 0, 1, ... to take, 2 to 10.
+        Number of digits, from 2 to 10; 2 are the digits 0 and 1.
     as_frame : bool, default=False
         Give data frames.
     return_X_y : bool, default=False

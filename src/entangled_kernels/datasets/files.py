@@ -1,4 +1,4 @@
-"""Files of tables, read from a local folder or downloaded into it, and always checked."""
+"""Files of tables: found in a local folder or downloaded into it, and checked."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def _download(file: DataFile, path: Path) -> None:
             error.close()
         raise FileNotFoundError(_advice(file, path, f"{type(error).__name__}: {error}")) from error
     except OSError as error:
-        # Only scikit-learn's error about the checksum has no error number.
+        # The error of scikit-learn about the checksum is the only one without a number.
         if error.errno is not None:
             raise
-        raise ValueError(f"what {file.url} sent is not the file expected: {error}") from error
+        raise ValueError(f"{file.url} did not send the expected file: {error}") from error
 
 
 def _advice(file: DataFile, path: Path, reason: str) -> str:

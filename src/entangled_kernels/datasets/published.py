@@ -1,4 +1,4 @@
-"""The four real tables of the paper, none of which is part of the package."""
+"""The four real tables of the paper, which are read from files or downloaded."""
 
 from __future__ import annotations
 

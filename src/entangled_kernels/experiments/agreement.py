@@ -71,7 +71,7 @@ class Cell(NamedTuple):
 
     @property
     def ours(self) -> tuple[str, ...]:
-        """Our methods that are compared with it; the first decides the verdict."""
+        """Methods of ours that are compared with the cell; the first decides the verdict."""
         return (SHARED, "EKL", "ptrEKL") if self.method == SHARED else (self.method,)
 
 
@@ -93,7 +93,7 @@ CELLS = _read_cells()
 
 
 def as_records(name: str) -> list[Record]:
-    """The cells of an experiment as records, each setting once, for tables and figures."""
+    """The cells of an experiment as records, without repeated settings."""
     records = {}
     for cell in CELLS.get(name, []):
         record = {"method": cell.method, **cell.keys, "nmse": cell.nmse}
@@ -163,8 +163,8 @@ def judge(
     deviation : float, optional
         Published standard deviation over partitions, for the standard error; ours by default.
     unit : float, default=0
-        Unit of the last printed digit. Of all means that print alike, the closest to the median of
-        ours is taken.
+        Unit of the last printed digit. Of all means that are rounded to the published one, the
+        closest to the median of ours is judged.
 
     Notes
     -----
@@ -263,7 +263,7 @@ VARIANTS = ("", ", early", ", lambda 1")
 
 
 class CellVerdict(NamedTuple):
-    """The verdict on one number of the paper, by one method of ours.
+    """The verdict on a number of the paper for a method of ours.
 
     Attributes
     ----------
@@ -421,7 +421,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """The verdict if all methods have the same, else one for each."""
+        """One verdict if it is the same for all methods, else one for each."""
         if len(set(self.words.values())) == 1:
             return next(iter(self.words.values()))
         return ", ".join(f"{method} {word}" for method, word in self.words.items())

@@ -62,12 +62,12 @@ def compare_methods(
     n_jobs : int or None, default=None
         Processes; results do not depend on it.
     progress : callable, optional
-        Called with the number of parts that are done, their total, and the current part.
+        Called with the number of parts that are done, the number of all, and the current part.
     groups : array-like of shape (n_rows,), optional
         Rows of one group are all training rows or all test rows, and in one fold.
     times : array-like of shape (n_rows,), optional
-        Test rows are later than training rows, and held-out rows later than those they are
-        predicted from. The rows after the first training rows are cut into one stretch for each
+        Test rows are later than training rows, and held-out rows of a fold later than its training
+        rows. The rows after the first training rows are divided into one interval of time for each
         repeat, which is predicted from the training rows just before it.
     name, title : str
         Of the results.

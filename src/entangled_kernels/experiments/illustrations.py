@@ -86,12 +86,13 @@ def draw_class_blocks(gram: Array, labels: ArrayLike, n_outputs: int, n_samples:
     >>> [ax.get_title() for ax in figure.axes[:3]]
     ['class a', 'a with b', 'class b']
     """
-    of = np.asarray(labels)
-    classes = list(dict.fromkeys(of.tolist()))
-    places = [np.flatnonzero(of == name)[:n_samples] for name in classes]
-    rows = [
-        (samples[:, None] * n_outputs + np.arange(n_outputs)).ravel() for samples in places
-    ]  # (samples * p,)
+    label_of = np.asarray(labels)
+    classes = list(dict.fromkeys(label_of.tolist()))
+    rows = []
+    for name in classes:
+        samples = np.flatnonzero(label_of == name)[:n_samples]
+        # (samples * p,)
+        rows.append((samples[:, None] * n_outputs + np.arange(n_outputs)).ravel())
     shown = np.concatenate(rows)
     limit = float(np.abs(gram[np.ix_(shown, shown)]).max()) or 1.0
     count, axes = len(classes), []
@@ -157,7 +158,7 @@ N_SAMPLES, N_OUTPUTS = 6, 2
 
 
 class Witness(NamedTuple):
-    """A kernel in a class and in no smaller one, the property that proves it, and test points."""
+    """A kernel that is in a class but in no smaller class, the reason, and test points."""
 
     kernel: OperatorValuedKernel
     proof: str
@@ -207,7 +208,7 @@ def examine(witness: Witness) -> Record:
     lowest = float(np.linalg.eigvalsh(gram)[0])
     record: Record = {"lowest eigenvalue": lowest, "psd": lowest > -1e-10}
     if not record["psd"]:
-        verdict = "Indefinite: a kernel of a Krein space, of which entanglement is not asked."
+        verdict = "Indefinite: a kernel of a Krein space, which has no entanglement verdict."
         return record | {
             "schmidt_rank": None,
             "transpose": None,

@@ -1,4 +1,4 @@
-"""The methods that are compared, each with everything it has to choose chosen on the same folds."""
+"""The methods that are compared; each selects its settings on the same folds."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ __all__ = [
 
 # Largest first, so that among equal errors the largest is chosen.
 LAMBDAS = 10.0 ** np.arange(8, -9, -1)
-# The early form stops after at most this many steps and mixes in one of these shares of the plain
-# kernel: with more steps, or without a share, it overfits.
+# The early variant stops after at most this many steps and mixes in one of these shares of the
+# plain kernel: with more steps, or without a share, it overfits.
 EARLY_STEPS, SHRINKAGES = 20, (0.25, 0.75)
 
 
@@ -70,8 +70,8 @@ class Candidate(NamedTuple):
 class PublishedModel(NamedTuple):
     """The linear model f(x) = coef @ phi(x), how its kernel was learned, and its lambda.
 
-    The cross-validated error is in units that all models of one call share, and None if lambda was
-    fixed.
+    Cross-validated errors of one call of `fit_published` can be compared; the error is None if
+    lambda was fixed.
     """
 
     coef: Array
@@ -114,7 +114,7 @@ def fit_published(
         Start at the plain kernel in place of a random one, and choose the step and a share of the
         plain kernel too.
     fixed : float, optional
-        A lambda that is not chosen.
+        A further lambda, without cross-validation.
 
     Returns
     -------
@@ -123,9 +123,8 @@ def fit_published(
 
     Notes
     -----
-    Kernels are used as the ascent leaves them, of unit-norm Q, so that tr D = 1, and partial traces
-    are not divided by p: a lambda is far stronger for them than for the plain kernel, whose D is
-    the identity.
+    Kernels are not rescaled: Q has unit norm, so that tr D = 1, and partial traces are not divided
+    by p. A lambda is far stronger for them than for the plain kernel, whose D is the identity.
     """
     ascend = partial(_learn_kernels, n_steps=n_steps, rank=rank, early=early, seed=seed)
     variance = np.var(Y, axis=0)
@@ -161,7 +160,7 @@ def fit_published(
 def _learn_kernels(
     problem: Problem, *, n_steps: int, rank: float | None, early: bool, seed: int
 ) -> dict[Candidate, LearnedKernel]:
-    """The kernel, of trace one, at every candidate step and with every candidate share."""
+    """The kernel, of trace one, for every candidate."""
     last = min(EARLY_STEPS, n_steps) if early else n_steps
     steps = [*(step for step in PATH_STEPS if early and step < last), last]
     kernels = {}
@@ -190,7 +189,7 @@ def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelR
     return KernelRidgeFactor(problem, kernel)
 
 
-# Methods that users know. They get the inputs and choose features by themselves.
+# Methods that users know. They get the inputs and select features themselves.
 COMMON_METHODS = {
     "mean": "the mean of the training rows",
     "ridge": "linear ridge regression, an alpha for every output",

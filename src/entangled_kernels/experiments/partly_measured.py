@@ -1,4 +1,4 @@
-"""Some targets of new rows are measured and the others predicted, by us and other methods."""
+"""Comparison of methods when some targets of new rows are measured and the others predicted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["OURS", "compare_partly_measured", "measured_sets"]
 OURS = "entangled"
 METHODS = {
     OURS: "EntangledKernelRidgeCV, fitted once; measured targets are given to predict",
-    "ridge": "RidgeCV, an alpha for each target; measured targets are more inputs, a fit per set",
+    "ridge": "RidgeCV, an alpha for each target; measured targets are further inputs, a fit per set",
     "PLS": "PLSRegression, number of components by cross-validation; likewise",
     "extra-trees": "ExtraTreesRegressor, 100 trees; likewise",
 }
@@ -78,8 +78,9 @@ def compare_partly_measured(
 
     Notes
     -----
-    Sets of k targets are runs of k in a random circle of all targets, so that every target is
-    measured in k sets of p, and errors with different k are of the same targets.
+    All targets are put into a circle in random order, and every k neighbours are a set. So every
+    target is measured in k of p sets, and errors with different k are averages over the same
+    targets.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def compare_partly_measured(
 
 
 def measured_sets(p: int, k: int, rng: np.random.Generator) -> list[Index]:
-    """Sets of k of p targets, every target in as many as any other; one empty set for k = 0.
+    """p sets of k of p targets, each target in k of the sets; one empty set for k = 0.
 
     Examples
     --------
@@ -164,8 +165,8 @@ def _measure(X: Array, Y: Array, most: int, coverage: float, partition: Partitio
         records[0] |= {"fits": 1, "fit_seconds": seconds}
         for method in METHODS:
             if method != OURS:
-                for known, places in sets.items():
-                    record = _measure_other(method, rows, places, partition.seed)
+                for known, measured in sets.items():
+                    record = _measure_other(method, rows, measured, partition.seed)
                     records.append({"method": method, "known": known, **record})
     records = [{"split": partition.number, **record} for record in records]
     return _Measured(records, model.information_, removed)
@@ -182,8 +183,8 @@ def _measure_ours(
     removed, records = np.eye(p), []
     for known, chosen in sets.items():
         errors, inside, inside_jointly, widths = [], [], [], []
-        for places in chosen:
-            given, others = _only(Y, places), np.setdiff1d(np.arange(p), places)
+        for measured in chosen:
+            given, others = _only(Y, measured), np.setdiff1d(np.arange(p), measured)
             error = _errors(Y, model.predict(X, given=given))
             errors.append(error[others].mean())
             lower, upper = model.predict_interval(X, coverage, given=given)
@@ -192,7 +193,7 @@ def _measure_ours(
             lower, upper = model.predict_interval(X, coverage, given=given, joint=True)
             inside_jointly.append(((lower <= Y) & (upper >= Y)).all(axis=1).mean())
             if known == 1:
-                removed[places[0]] = 1.0 - error / alone
+                removed[measured[0]] = 1.0 - error / alone
         suggested = _errors(Y, model.predict(X, given=_only(Y, order[:known])))
         record = {"method": OURS, "known": known, "fits": 0, "fit_seconds": 0.0}
         record["nmse"] = np.mean(errors)
@@ -205,10 +206,10 @@ def _measure_ours(
 def _measure_other(method: str, rows: Rows, sets: list[Index], seed: int) -> Record:
     """Error of a method that gets the measured targets as inputs, fitted to every set anew."""
     errors, start = [], process_time()
-    for places in sets:
-        others = np.setdiff1d(np.arange(rows.Y.shape[1]), places)
-        X = np.hstack([rows.X, rows.Y[:, places]])
-        X_test = np.hstack([rows.X_test, rows.Y_test[:, places]])
+    for measured in sets:
+        others = np.setdiff1d(np.arange(rows.Y.shape[1]), measured)
+        X = np.hstack([rows.X, rows.Y[:, measured]])
+        X_test = np.hstack([rows.X_test, rows.Y_test[:, measured]])
         model = tuned_learner(method, X, rows.Y, None, seed).fit(X, rows.Y[:, others])
         prediction = np.asarray(model.predict(X_test)).reshape(len(X_test), -1)
         errors.append(_errors(rows.Y_test[:, others], prediction).mean())
@@ -221,16 +222,16 @@ def _errors(Y: Array, prediction: Any) -> Array:
     return np.asarray(np.mean((Y - prediction) ** 2, axis=0) / variance)
 
 
-def _only(Y: Array, places: Index) -> Array:
-    """Y at some targets, and NaN elsewhere."""
+def _only(Y: Array, targets: Index) -> Array:
+    """Y with all but some targets missing."""
     given = np.full(Y.shape, np.nan)
-    given[:, places] = Y[:, places]
+    given[:, targets] = Y[:, targets]
     return given
 
 
 def _suggested_order(model: EntangledKernelRidgeCV, X: Array) -> Index:
-    """Places of the targets in the order in which the model would measure them."""
+    """Indices of the targets in the order in which the model would measure them."""
     order, _ = model.suggest_measurements(X)
     # The names of targets without names.
-    names = [f"output{place}" for place in range(order.shape[1])]
+    names = [f"output{index}" for index in range(order.shape[1])]
     return np.array([names.index(name) for name in order[0]], dtype=np.intp)

@@ -77,7 +77,7 @@ class Setup:
     data_home : path or None
         Folder of the tables, as in `entangled_kernels.datasets`.
     progress : callable or None
-        Called with the number of parts that are done, their total, and the current part.
+        Called with the number of parts that are done, the number of all, and the current part.
     """
 
     protocol: str = "fair"
@@ -277,8 +277,8 @@ def run_parallel(
 
 def _measure(case: Case) -> list[Record]:
     """Fit all methods to a partition; errors, and seconds of processor time."""
-    # One thread, so that sums have the same order in every process. Warnings that a selected value
-    # is at the end of its grid are of no use here.
+    # With one thread sums have the same order in every process. Nobody can act on warnings that a
+    # selected value is at the end of its grid.
     with threadpool_limits(limits=1, user_api="blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", category=UserWarning)
         rows = _standardised(case.rows) if case.plan.protocol == "fair" else case.rows
@@ -312,8 +312,8 @@ def _standardised(rows: Rows) -> Rows:
     )
 
 
-# The fewest training rows in time order, for two folds.
-FEWEST = 6
+# Fewer training rows in time order do not make two folds.
+MIN_TIMED_ROWS = 6
 
 
 class RowScheme(NamedTuple):
@@ -341,9 +341,9 @@ class RowScheme(NamedTuple):
     def _of_groups(
         self, values: NDArray[Any], n: int, n_splits: int, seed: int
     ) -> Iterator[Partition]:
-        """Training rows are groups in random order, without those that no longer fit."""
+        """Training rows are whole groups, added in random order as long as they fit."""
         _, member, sizes = np.unique(values, return_inverse=True, return_counts=True)
-        # With groups in place of rows, `train` is a random order of all groups.
+        # Here `partition.train` is a random order of all groups.
         for partition in partitions(len(sizes), len(sizes), n_splits, seed):
             taken, left = np.zeros(len(sizes), dtype=bool), n
             for group in partition.train:
@@ -360,21 +360,21 @@ class RowScheme(NamedTuple):
     def _in_time(
         self, values: NDArray[Any], n: int, n_splits: int, seed: int
     ) -> Iterator[Partition]:
-        """Test rows are stretches in the order of time, each after its training rows."""
+        """Test rows are intervals of time, each after its training rows."""
         order = np.argsort(values, kind="stable")
         size = (len(order) - n) // n_splits
         if size < 2:
             raise ValueError(
-                f"repeats must leave at least 2 test rows for each of {n_splits} stretches of the "
+                f"repeats must leave at least 2 test rows for each of {n_splits} intervals of the "
                 f"{len(order) - n} rows after the first {n}; use fewer repeats or training rows"
             )
         for partition in partitions(len(order), n, n_splits, seed):
             start = len(order) - (n_splits - partition.number) * size
             train, test = order[start - n : start], order[start : start + size]
             before = train[values[train] < values[test[0]]]
-            if len(before) < FEWEST:
+            if len(before) < MIN_TIMED_ROWS:
                 raise ValueError(
-                    f"train_sizes must leave at least {FEWEST} rows of times before the test rows, "
+                    f"train_sizes must leave at least {MIN_TIMED_ROWS} rows of times before the test rows, "
                     f"got {len(before)} of {n}; use larger ones"
                 )
             yield partition._replace(train=before, test=test)

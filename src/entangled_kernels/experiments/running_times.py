@@ -30,7 +30,7 @@ OVER_P = (5, 10, 20, 40)
 SHARES = {"100%": 1.0, "75%": 0.75, "50%": 0.5}
 # Timings of one draw; the median is kept.
 N_TIMINGS = 5
-# Work that takes less than this many seconds is repeated within one timing.
+# Shorter work, in seconds, is repeated within one timing.
 SHORTEST = 0.002
 
 Operators = tuple[BlockOperator, BlockOperator]
@@ -130,7 +130,7 @@ def _measure(train: BlockOperator, test: BlockOperator, rng: np.random.Generator
 
 
 def _median_seconds(work: Callable[[], Any]) -> float:
-    """Median of five timings, each of enough runs to be measured."""
+    """Median of several timings, each with enough repeats to be measured."""
     repeats = max(1, int(SHORTEST / max(_seconds(work, 1), 1e-6)))
     return float(np.median([_seconds(work, repeats) for _ in range(N_TIMINGS)]))
 

@@ -109,8 +109,9 @@ TABLES = {
         n_splits={"fair": 50, "paper": 100, "quick": 3},
         figures=time_figures,
     ),
-    # One step: with more, results no longer resemble the paper's (`benchmarks/variants.py`), and a
-    # step at full rank takes most of a second with 40 rows, with six ascents for each partition.
+    # One step, since results with more steps no longer resemble the paper's
+    # (`benchmarks/variants.py`). A step at full rank takes most of a second with 40 rows, and every
+    # partition has six ascents.
     "uwave": RealTable(
         title="uWave: acceleration along one axis from another, class by class",
         about=(
