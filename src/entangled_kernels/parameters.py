@@ -101,9 +101,9 @@ def check_real(
     without: tuple[float, ...] = (),
     kind: type[Any] = Real,
 ) -> float:
-    """Value as a finite float between low and high, both allowed, but none of the numbers ``without``.
+    """Return value as a finite float from low to high that is not one of ``without``.
 
-    An error says what is needed.
+    The error says ``need``.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {need}, got {value!r} of type {type(value).__name__}")
@@ -133,7 +133,7 @@ def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None
 
 
 def check_penalty(name: str, value: Any, *, zero_allowed: bool = False) -> None:
-    """Raise unless value is positive, or zero where that is allowed, and its square is a number too."""
+    """Raise unless value is positive, or zero where allowed, and its square is a normal number."""
     check_positive(name, value, zero_allowed=zero_allowed)
     number = float(value)
     if number > LARGEST or 0.0 < number < SMALLEST:
@@ -163,7 +163,7 @@ def check_integer(name: str, value: Any, low: int) -> None:
 
 
 def check_range(name: str, values: Any, smallest: float = SMALLEST) -> None:
-    """Raise unless the largest value, in size, can be squared and summed."""
+    """Raise if the squares of values would overflow, or vanish although a value is not zero."""
     largest = float(max(values.max(), -values.min()))
     if largest > LARGEST or 0.0 < largest < smallest:
         raise ValueError(
@@ -214,12 +214,11 @@ def check_weights(
 
 
 def weight_unit(weight: NDArray[np.float64]) -> float:
-    """The weight that counts as one row, by which weights (n,) or (n, p) are divided before a search.
+    """The weight of one row. A search divides weights (n,) or (n, p) by it, so that their scale is free.
 
-    Where all weights are multiples of the least positive one they are numbers of equal rows, and
-    the least is the unit: results are those of the table with every row repeated. Else it is the
-    mean over rows that count; the weight of a row with missing targets is its largest. So results
-    do not depend on the scale.
+    If all weights are whole multiples of the smallest positive one, they count copies of rows, and
+    the smallest is the unit: results are those of the table with repeated rows. Otherwise the unit
+    is the mean of the positive weights. A row of weights (n, p) counts with its largest one.
 
     Examples
     --------
@@ -238,7 +237,7 @@ def weight_unit(weight: NDArray[np.float64]) -> float:
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
-    """The group of every row, numbers or texts (n_rows,); none may be blank."""
+    """The groups of rows (n_rows,), numbers or texts; a missing group is an error."""
     values = np.asarray(groups)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -248,7 +247,7 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
         )
     blank = np.flatnonzero(list(_is_missing(values)))
     if values.dtype.kind == "O" and len(blank) == 0:
-        # Numbers that are kept as objects are numbers; what is mixed is text.
+        # Objects that are all numbers become numbers; other objects become text.
         values = np.asarray(values.tolist())
         values = values if values.dtype.kind in "biufU" else values.astype(str)
     if values.dtype.kind == "U":
@@ -334,10 +333,10 @@ def check_grid(name: str, values: Any) -> list[Any]:
 
 
 def check_numeric_columns(X: Any) -> None:
-    """Name the columns of a data frame that hold text; scikit-learn's own error names a value."""
+    """Raise an error that names all columns of a data frame with text; scikit-learn's names a value."""
     if not hasattr(X, "columns"):
         return
-    # Only columns of objects or of a text type can hold it; numbers are not looked at one by one.
+    # Only columns of objects or text can hold text; columns of numbers are not searched.
     kinds = {name: np.asarray(X[name][:1]).dtype.kind for name in X.columns}
     text = [name for name, kind in kinds.items() if kind in "OUST" and _holds_text(X[name])]
     if text:
@@ -354,7 +353,7 @@ def validate_rows(estimator: Any, X: Any, **checks: Any) -> Any:
 def naming_columns(X: Any) -> Iterator[None]:
     """Name the columns of a data frame that an error is about: text, dates, missing values or infinity.
 
-    They are looked for once there is an error, so that good tables cost nothing.
+    Columns are only searched after an error, so that valid tables cost nothing.
     """
     try:
         yield
@@ -370,7 +369,7 @@ def naming_columns(X: Any) -> Iterator[None]:
 
 
 def _with_columns(message: str, X: Any) -> str | None:
-    """The message with the names of the columns that it is about; None where none of them are found."""
+    """The message with the names of the columns that it is about; None if no column matches."""
     columns = {name: np.asarray(X[name]) for name in X.columns}
     if "NaN" in message:
         found = [name for name, values in columns.items() if any(_is_missing(values))]
@@ -407,7 +406,7 @@ def _holds_text(values: Any) -> bool:
 
 
 def _is_missing(values: NDArray[Any]) -> Iterator[bool]:
-    """Whether each value is missing, also where a column holds objects."""
+    """Whether each value is missing, in columns of numbers, dates or objects."""
     if values.dtype.kind in "fmM":
         return iter(np.isnan(values).tolist())
     if values.dtype.kind != "O":

@@ -49,7 +49,7 @@ class GeneralizationBound(NamedTuple):
 def rkhs_norm(estimator: Any) -> float:
     """Norm sqrt(c^T G c) of a fitted model in the space of its kernel, without the intercept.
 
-    It is computed from the dual coefficients c of `OperatorValuedKernelRidge`, or read from
+    It is computed from the dual coefficients c of `OperatorValuedKernelRidge`, or is the attribute
     ``rkhs_norm_`` of `EntangledKernelRidge`.
 
     Examples
@@ -121,7 +121,7 @@ def rademacher_bound(
     Parameters
     ----------
     source : array of shape (n, n) or (n,), or fitted estimator
-        Scalar Gram matrix K of the features, or its diagonal k(x_i, x_i). Of an estimator, the
+        Scalar Gram matrix K of the features, or its diagonal k(x_i, x_i). With an estimator the
         kernel ``kernel_`` is used, and the trace of its block Gram matrix replaces tr(K) p.
     n_outputs : int, optional
         Number p of outputs; needed with a Gram matrix.
@@ -191,10 +191,10 @@ def generalization_bound(
 
     Notes
     -----
-    Of the constant 4 sqrt(2) M, a factor 2 is due to symmetrisation, sqrt(2) to the contraction
-    inequality for vector-valued functions, and 2M to the Lipschitz constant of the loss. Of 3 M
-    sqrt(log(2/delta) / (2n)), one part in three is McDiarmid's inequality for the risk, and two
-    parts replace the Rademacher complexity by its empirical version.
+    The constant 4 sqrt(2) M has a factor 2 from symmetrisation, sqrt(2) from the contraction
+    inequality for vector-valued functions, and 2M from the Lipschitz constant of the loss. One
+    third of 3 M sqrt(log(2/delta) / (2n)) is McDiarmid's inequality for the risk; two thirds
+    replace the Rademacher complexity by its empirical version.
 
     Examples
     --------

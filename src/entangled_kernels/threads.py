@@ -1,4 +1,4 @@
-"""BLAS threads kept away from work that is too small for them."""
+"""One BLAS thread for work that is too small for several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = ["SMALL_MATRIX", "one_thread"]
 
-# Up to so many rows and columns of the matrices, a second BLAS thread costs more than it saves.
+# Up to this many rows and columns of a matrix, a second BLAS thread costs more time than it saves.
 SMALL_MATRIX = 500
 
 
@@ -20,17 +20,17 @@ _lock, _inside = Lock(), list[object]()
 
 @contextmanager
 def one_thread(small: bool) -> Iterator[None]:
-    """A context with one BLAS thread if the work is small, and else one that changes nothing.
+    """Limit BLAS to one thread inside the context if the work is small; otherwise change nothing.
 
-    Where products take less than a millisecond, threads that wait for each other take several times
-    as long as one of them alone. Contexts may overlap in several threads: the last one to end lifts
-    the limit.
+    For products of less than a millisecond, several threads that wait for each other take several
+    times as long as one thread. Contexts may overlap in several threads: the last one to end
+    restores the number of threads.
     """
     if not small:
         yield
         return
     with _lock:
-        # The number of BLAS threads is one for the whole process, so the first sets it for all.
+        # BLAS has one limit for the whole process, which the first context sets.
         _inside.append(_thread_pools().limit(limits=1, user_api="blas") if not _inside else None)
     try:
         yield
@@ -45,5 +45,5 @@ def one_thread(small: bool) -> Iterator[None]:
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    """Looking for the BLAS libraries takes longer than many a search for a kernel."""
+    """The BLAS libraries of this process; kept, because finding them takes longer than many fits."""
     return ThreadpoolController()

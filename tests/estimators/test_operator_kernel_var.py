@@ -1,9 +1,5 @@
-import pickle
-
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
@@ -87,15 +83,6 @@ def test_odd_series(kernel, rng):
     one = OperatorKernelVAR(kernel).fit(x[:, :1])
     assert one.granger_.shape == (1, 1)
     assert np.isfinite(OperatorKernelVAR(kernel).fit(x[:3]).forecast(2)).all()
-
-
-def test_with_scikit_learn(series):
-    model = OperatorKernelVAR().fit(series)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).forecast(3), model.forecast(3))
-    search = GridSearchCV(clone(model), {"alpha": [0.1, 1.0]}, cv=TimeSeriesSplit(3)).fit(series)
-    assert search.best_params_["alpha"] in (0.1, 1.0)
-    frame = pd.DataFrame(series, columns=list("abcd"))
-    assert list(OperatorKernelVAR().fit(frame).feature_names_in_) == list("abcd")
 
 
 def test_bad_series(series):

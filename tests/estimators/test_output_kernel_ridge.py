@@ -1,17 +1,9 @@
-import pickle
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import (
-    GridSearchCV,
-    cross_val_score,
-)
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from entangled_kernels import OperatorValuedKernelRidge, OutputKernelRidge
@@ -188,21 +180,6 @@ class TestOutputKernelRidge:
         peer = KernelRidge(kernel="rbf", alpha=0.3).fit(X, Y)
         np.testing.assert_allclose(identity.fit(X, Y).predict(X), peer.predict(X))
 
-    def test_with_scikit_learn(self, rows):
-        X, Y = rows
-        pipeline = make_pipeline(StandardScaler(), OutputKernelRidge("rbf"))
-        search = GridSearchCV(pipeline, {"outputkernelridge__alpha": [0.1, 1.0, 10.0]}, cv=3).fit(
-            X, Y
-        )
-        assert search.best_params_["outputkernelridge__alpha"] in (0.1, 1.0, 10.0)
-        assert cross_val_score(OutputKernelRidge("precomputed"), X @ X.T, Y, cv=3) == pytest.approx(
-            cross_val_score(OutputKernelRidge(), X, Y, cv=3)
-        )
-        model = OutputKernelRidge().fit(X, Y)
-        np.testing.assert_array_equal(
-            pickle.loads(pickle.dumps(model)).predict(X), model.predict(X)
-        )
-
 
 class TestBlanks:
     """What all estimators promise of blanks is in test_blanks.py."""
@@ -238,33 +215,6 @@ class TestBlanks:
         ).fit(X, Y, weight)
         np.testing.assert_allclose(model.predict(X + 0.1), peer.predict(X + 0.1), atol=1e-6)
         assert model.stop_reason_ == "fixed"
-
-    @pytest.mark.parametrize(
-        "settings", [{}, {"rank": 2}, {"penalty": "cluster"}, {"penalty": "entrywise"}]
-    )
-    def test_the_objective_never_rises(self, holes, settings):
-        X, Y = holes
-        model = OutputKernelRidge("rbf", alpha=0.1, **settings).fit(X, Y)
-        assert (np.diff(model.objective_history_) <= 0).all()
-        assert len(model.objective_history_) == model.n_iter_
-        assert model.converged_
-
-    def test_the_learned_kernel_is_that_of_ridge_regression_with_it(self, holes):
-        X, Y = holes
-        model = OutputKernelRidge("rbf", gamma=0.2, alpha=0.1, solver_params={"tol": 1e-06}).fit(
-            X, Y
-        )
-        again = OutputKernelRidge(
-            "rbf",
-            gamma=0.2,
-            alpha=0.1,
-            output_kernel=model.output_kernel_,
-            solver_params={"tol": 1e-06},
-        ).fit(X, Y)
-        np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-5)
-        K, C = rbf_kernel(X, gamma=0.2), np.where(np.isnan(Y), 0.0, model.dual_coef_)
-        np.testing.assert_allclose(C, model.dual_coef_, atol=1e-5 * np.abs(C).max())
-        np.testing.assert_allclose(C.T @ K @ C / 2, model.output_kernel_, rtol=1e-4, atol=1e-6)
 
     def test_a_precomputed_kernel_keeps_the_places_of_all_rows(self, holes):
         X, Y = holes

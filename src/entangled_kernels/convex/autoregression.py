@@ -42,10 +42,8 @@ def lag_windows(series: Array, lags: int) -> Array:
     array([[2., 0.],
            [3., 1.]])
     """
-    count = len(series) - lags + 1
-    return np.stack(
-        [series[lags - 1 - lag : lags - 1 - lag + count] for lag in range(lags)], axis=2
-    )
+    windows = np.lib.stride_tricks.sliding_window_view(series, lags, axis=0)
+    return np.ascontiguousarray(windows[:, :, ::-1])
 
 
 @dataclass(frozen=True, eq=False)

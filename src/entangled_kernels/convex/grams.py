@@ -393,12 +393,12 @@ class MissingGram(Gram):
 
     def apply(self, L: Array, C: Array) -> Array:
         """G c."""
-        images = self.problem.outside(self.summed.apply(L, self.inside(C)))
+        images = self.problem.from_coordinates(self.summed.apply(L, self.to_coordinates(C)))
         return self.project(self.share * images)
 
     def inner_products(self, C: Array) -> Array:
         """S_j = B(C)^T K_j B(C)."""
-        return self.summed.inner_products(self.inside(C))
+        return self.summed.inner_products(self.to_coordinates(C))
 
     def solve(self, L: Array) -> tuple[Array, float]:
         """Coefficients of the ridge system, and the residual of conjugate gradients."""
@@ -415,7 +415,7 @@ class MissingGram(Gram):
         if self.targets.size <= DIRECT_MISSING:
             return self._factored(L)
         (values, U), (levels, V) = self.summed.nearest(L)
-        U = self.problem.outside(U)  # (n, r)
+        U = self.problem.from_coordinates(U)  # (n, r)
         roots, rest = np.sqrt(np.outer(values, levels) + self.alpha), np.sqrt(self.alpha)  # (r, p)
 
         def times(A: Array, inside: Array, outside: float) -> Array:
@@ -466,9 +466,9 @@ class MissingGram(Gram):
         F = np.diag(share) if vectors is None else share[:, None] * vectors
         return F if self.units is None else _project(self.units[:, [output]], F)
 
-    def inside(self, C: Array) -> Array:
+    def to_coordinates(self, C: Array) -> Array:
         """B(c), (r, p)."""
-        return self.problem.inside(self.share * self.project(C))
+        return self.problem.to_coordinates(self.share * self.project(C))
 
     def project(self, C: Array) -> Array:
         """The part of every column that is orthogonal to its unit."""
@@ -481,8 +481,8 @@ class MissingGram(Gram):
         Y, w = problem.missing
         root, mean = problem.root_weight[:, None], np.zeros(Y.shape[1])
         if self.units is not None:
-            images = self.summed.apply(T[: len(self.summed.kernels)], self.inside(result.C))
-            fit = problem.outside(images) / root
+            images = self.summed.apply(T[: len(self.summed.kernels)], self.to_coordinates(result.C))
+            fit = problem.from_coordinates(images) / root
             mean = np.sum(w * (Y - fit), axis=0) / w.sum(axis=0)
         C, witness = (root * self.share * self.project(A) for A in (result.C, result.witness))
         return store_rows(problem, result, C, witness, T, weights, mean)

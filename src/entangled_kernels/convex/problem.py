@@ -109,12 +109,12 @@ class Problem:
         outside = self.Y - self.vectors @ self.targets
         return float(np.vdot(outside, outside))
 
-    def inside(self, C: Array) -> Array:
-        """Coordinates (r, p) of (n, p)."""
+    def to_coordinates(self, C: Array) -> Array:
+        """Coordinates (r, p) of an array (n, p) over the rows."""
         return C if self.vectors is None else np.asarray(self.vectors.T @ C)
 
-    def outside(self, C: Array) -> Array:
-        """(n, p) from coordinates (r, p)."""
+    def from_coordinates(self, C: Array) -> Array:
+        """Array (n, p) over the rows from coordinates (r, p)."""
         return C if self.vectors is None else np.asarray(self.vectors @ C)
 
     def rows(self, C: Array, alpha: float) -> Array:
@@ -128,7 +128,7 @@ class Problem:
 
         The columns of C sum to zero if the problem is centred.
         """
-        inside = self.inside(C / self.root_weight[:, None])  # (r, p)
+        inside = self.to_coordinates(C / self.root_weight[:, None])  # (r, p)
         if self.kernels.ndim == 2:
             return np.asarray(inside.T @ (self.kernels[0][:, None] * inside))[None]
         return np.asarray(inside.T @ self.kernels @ inside)
@@ -311,7 +311,7 @@ def retarget(problem: Problem, Y: ArrayLike) -> Problem:
     w = problem.root_weight**2
     Y, mean_y = _centre_targets(np.array(Y, dtype=np.float64), w, problem.centred)
     check_finite(Y)
-    return replace(problem, targets=problem.inside(Y), Y=Y, mean_y=mean_y, missing=None)
+    return replace(problem, targets=problem.to_coordinates(Y), Y=Y, mean_y=mean_y, missing=None)
 
 
 def check_psd(values: Array, rounding: float = 0.0) -> None:

@@ -25,7 +25,8 @@ from .unstructured import PartialTraceKernel
 
 __all__ = ["HadamardKernel", "SumKernel"]
 
-# A product of sums stores one n x t matrix per pair of terms; of more pairs it is computed by rows.
+# A product of sums stores one n x t matrix for each pair of terms; products with more pairs are
+# computed some rows at a time.
 MOST_PRODUCT_TERMS = 9
 
 

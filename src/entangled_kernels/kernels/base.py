@@ -1,4 +1,4 @@
-"""What every operator-valued kernel offers, and the algebra between kernels."""
+"""The base class of operator-valued kernels, and their sums, products and multiples."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class OperatorValuedKernel(ABC):
     as a lazy operator of shape (n*p, t*p), row index ``sample * p + output``. ``+`` adds kernels,
     ``*`` multiplies them blockwise, and ``2.0 * kernel`` is a multiple.
 
-    A new kernel sets `n_outputs` and defines `__call__`. All other methods follow from it; override
-    them where the structure allows a cheaper computation.
+    A new kernel sets `n_outputs` and defines `__call__`. All other methods follow; override them
+    if the structure of the kernel allows a cheaper computation.
 
     Attributes
     ----------

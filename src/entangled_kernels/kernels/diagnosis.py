@@ -22,9 +22,9 @@ ROUNDING, ROUNDINGS = 1e-8, 10.0
 
 @dataclass(frozen=True)
 class EntanglementReport:
-    """What can be proven about the entanglement of a kernel, and how far from separable it is.
+    """What is proven about the entanglement of a kernel, and how far it is from separable.
 
-    All numbers are for D divided by its trace, so that they compare between kernels.
+    All numbers are for D divided by its trace, so that kernels can be compared.
 
     Attributes
     ----------

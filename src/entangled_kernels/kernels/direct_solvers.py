@@ -53,7 +53,7 @@ def cholesky_limit(n: int) -> int:
 class ShiftedSystem:
     """Solves (A + s_j I) x_j = r_j for a symmetric A (n, n), every A + s_j I positive definite.
 
-    Only one triangle of A is read, so that rounding errors in the other one do no harm.
+    Only one triangle of A is read: A need not be symmetric to rounding.
 
     Notes
     -----
@@ -141,7 +141,7 @@ def _not_definite(shift: float) -> ValueError:
 
 
 class _OutputBasis:
-    """Eigenvectors V of T, with eigenvalues t in increasing order; no work when T = c I."""
+    """Eigenvectors V of T and eigenvalues t in increasing order; V is None if T = c I."""
 
     def __init__(self, T: Array) -> None:
         c = multiple_of_identity(T)

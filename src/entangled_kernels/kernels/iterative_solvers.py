@@ -188,7 +188,7 @@ class ConjugateGradientFactor(_IterativeFactor):
 
 
 def _related_targets(operator: BlockOperator) -> list[Index]:
-    """Groups of targets that the operator relates, as far as its structure shows it."""
+    """Groups of targets that the operator relates; one group if its structure does not show them."""
     if isinstance(operator, ScaledOperator):
         return _related_targets(operator.operator)
     if isinstance(operator, KroneckerOperator):
@@ -252,7 +252,7 @@ def _norms(A: Array) -> Array:
 
 
 def _positive_norms(A: Array) -> Array:
-    """Norms of right-hand sides, one in place of zero, (c,)."""
+    """Norms of right-hand sides, with zeros replaced by one, (c,)."""
     norms = _norms(A)
     return np.where(norms > 0, norms, 1.0)
 
