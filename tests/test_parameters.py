@@ -172,8 +172,8 @@ def test_warnings_point_at_the_line_outside_of_the_package(tmp_path, rng):
     exec(compile(caller.read_text(), str(caller), "exec"), names)
     X, Y = rng.normal(size=(40, 2)), rng.normal(size=(40, 2))
     model = EntangledKernelRidgeCV(None, alphas=[1e-9, 1e-8], cv=3, random_state=0)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         names["call"](model, X, Y)
-    lines = {(warning.filename, warning.lineno) for warning in told}
+    lines = {(warning.filename, warning.lineno) for warning in caught}
     assert lines == {(str(caller), line) for line in (2, 3, 4, 5)}

@@ -153,7 +153,7 @@ def test_weights_count_copies(rows, name, rng):
     ],
     ids=repr,
 )
-def test_steps_that_run_out_are_told(rows, model):
+def test_a_search_that_runs_out_of_steps_warns(rows, model):
     X, Y = rows
     model = clone(model).set_params(solver_params={"max_iter": 1, "tol": 1e-9})
     with pytest.warns(ConvergenceWarning, match=r"after max_iter=1 steps; raise max_iter or tol"):

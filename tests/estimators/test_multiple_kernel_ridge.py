@@ -87,8 +87,8 @@ def test_kernels_of_all_kinds(rows):
 
 
 @pytest.mark.parametrize("kind", ["identity", "diagonal", "shared", "own", "given"])
-def test_blanks_are_left_out(rows, rng, kind):
-    """Predictions for the kernel that was learned are those of ridge regression on measured cells."""
+def test_missing_targets_are_left_out(rows, rng, kind):
+    """Predictions are those of ridge regression with the learned kernel on the given targets."""
     X, Y = rows
     weights = (rng.random(Y.shape) < 0.7) * rng.uniform(0.5, 2.0, size=Y.shape)
     weights[weights.max(axis=1) == 0.0] = 1.0
@@ -116,7 +116,7 @@ def test_explained_variance_sums_to_r2(rows, rng):
     )
 
 
-def test_explained_variance_of_measured_cells(rows, rng):
+def test_explained_variance_with_missing_targets(rows, rng):
     """Of every target over the rows that have it."""
     X, Y = rows
     model = MultipleKernelRidge(GROUPS, norm=2.0).fit(X, Y)

@@ -181,15 +181,15 @@ class TestOutputKernelRidge:
         np.testing.assert_allclose(identity.fit(X, Y).predict(X), peer.predict(X))
 
 
-class TestBlanks:
-    """What all estimators promise of blanks is in test_blanks.py."""
+class TestMissingTargets:
+    """test_missing_targets.py has what all estimators promise."""
 
     @pytest.fixture
     def holes(self, rows, rng):
         X, Y = rows
-        blank = rng.random(Y.shape) < 0.35
-        blank[blank.all(axis=1)] = False
-        return X, np.where(blank, np.nan, Y)
+        missing = rng.random(Y.shape) < 0.35
+        missing[missing.all(axis=1)] = False
+        return X, np.where(missing, np.nan, Y)
 
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("weighted", [True, False])
@@ -216,7 +216,7 @@ class TestBlanks:
         np.testing.assert_allclose(model.predict(X + 0.1), peer.predict(X + 0.1), atol=1e-6)
         assert model.stop_reason_ == "fixed"
 
-    def test_a_precomputed_kernel_keeps_the_places_of_all_rows(self, holes):
+    def test_a_precomputed_kernel_has_a_column_for_every_row(self, holes):
         X, Y = holes
         Y[[5, 9]] = np.nan
         K = rbf_kernel(X, gamma=0.2)

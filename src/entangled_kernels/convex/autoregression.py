@@ -184,14 +184,14 @@ class HadamardModel:
         t, p, lags = windows.shape
         K = self._between_rows(windows)
         slopes = np.empty((t, p, p, lags))
-        apart = windows[:, None] - self.windows[None]  # (t, n, p, lags)
+        differences = windows[:, None] - self.windows[None]  # (t, n, p, lags)
         for i in range(p):
             h, delta = self._between_variables(windows, i)  # (t, n, p), (t, n, p, lags)
             terms = K[:, :, None] * h * (self.C * self.B[i])  # (t, n, p)
             slopes[:, i] = (
                 -2.0
                 * self.gamma
-                * np.einsum("tl,tljk->tjk", terms.sum(axis=2), apart, optimize=True)
+                * np.einsum("tl,tljk->tjk", terms.sum(axis=2), differences, optimize=True)
             )
             slopes[:, i, i] -= (
                 2.0 * self.output_gamma * np.einsum("tlj,tljk->tk", terms, delta, optimize=True)

@@ -273,10 +273,10 @@ def _search_dual(
     penalty: Penalty,
     point: Point,
     steps: int,
-    enough: Callable[..., bool] = lambda *_: False,
+    is_done: Callable[..., bool] = lambda *_: False,
     tol: float = 0.0,
 ) -> Step:
-    """L-BFGS on the dual problem, until ``enough`` of C, L, S, the residual e and the slope."""
+    """L-BFGS on the dual problem until ``is_done(C, L, S, e, slope)``, with the residual e."""
     change, done = gram.preconditioner(point.L), False
 
     def value_and_slope(X: Array) -> tuple[float, Array]:
@@ -286,7 +286,7 @@ def _search_dual(
         L = penalty.argmax(S)
         e = gram.alpha * C - gram.targets + gram.apply(L, C)
         slope = change.adjoint(e)
-        done = enough(C, L, S, e, slope)
+        done = is_done(C, L, S, e, slope)
         inner, fit = float(np.vdot(L, S)), float(np.vdot(gram.targets, C))
         return 0.5 * (_size(gram, C) + inner) - fit - penalty.value(L), slope
 
@@ -311,8 +311,8 @@ def factor_round(
 
     In the eigenbasis of the point's L, where B is diag(sqrt(levels)), the second derivative with
     respect to B_ij is near 2 (curvature_ij levels_j + P'_i - S_ii / 2): B is scaled by its inverse
-    root. Of matrices of size one, b with L = b^2, the whole Hessian 4 b b^T curvature + 2 diag(P' -
-    S / 2) is at hand, and few steps are left to L-BFGS.
+    root. For matrices of size one, b with L = b^2, the whole Hessian 4 b b^T curvature + 2 diag(P' -
+    S / 2) is known, and L-BFGS needs few steps.
     """
     levels, V = np.linalg.eigh(point.L)  # (m, k), (m, k, k)
     levels = np.maximum(levels, FLOOR * levels.max())
@@ -496,7 +496,7 @@ def proximal_round(
     assert penalty.radius is not None  # a ball
     near = Proximal(penalty.radius, point.L, length)
 
-    def enough(C: Array, L: Array, S: Array, e: Array, slope: Array) -> bool:
+    def is_done(C: Array, L: Array, S: Array, e: Array, slope: Array) -> bool:
         inner, fit = float(np.vdot(L, S)), float(np.vdot(gram.targets, C))
         slack = float(np.vdot(e, e)) / (2.0 * gram.alpha)
         gap = penalty.conjugate(S) - 0.5 * inner
@@ -504,7 +504,7 @@ def proximal_round(
         solved = 0.5 * float(np.vdot(slope, slope)) <= ROUGH * gap and slack <= SLACK * gap
         return solved or gap + slack <= tol * value
 
-    return _search_dual(gram, near, point, steps, enough)
+    return _search_dual(gram, near, point, steps, is_done)
 
 
 @dataclass(frozen=True, eq=False)
@@ -594,15 +594,15 @@ def _descend(
     tol: float,
 ) -> Step:
     """Take at least one step, and more until the relative slope is at most sqrt(tol)."""
-    history, last, enough = [now.value], slope(now), float(np.sqrt(tol))
+    history, last, tolerance = [now.value], slope(now), float(np.sqrt(tol))
     for _ in range(steps):
         following = step(now)
         if following is None or following.value > history[-1] * (1 + 100 * EPS):
-            return now.step(gram, "tolerance" if last <= enough else "stalled", history)
+            return now.step(gram, "tolerance" if last <= tolerance else "stalled", history)
         now, current = following, slope(following)
         # Near the minimum steps change the objective by rounding only, and still improve L.
         history.append(min(now.value, history[-1]))
-        if current <= enough:
+        if current <= tolerance:
             return now.step(gram, "tolerance", history)
         if history[-1] == history[-2] and current >= last:
             return now.step(gram, "stalled", history)
@@ -635,13 +635,13 @@ def _newton_direction(gram: KroneckerGram, now: Factored, P: Array) -> Array:
     A = quotients.T @ F**2  # (k, k)
     diagonal = 1.0 + (A + A.T) / 2
     size = float(np.linalg.norm(P))
-    enough = size * min(0.1, size / max(float(np.linalg.norm(now.levels)), TINY))
+    tolerance = size * min(0.1, size / max(float(np.linalg.norm(now.levels)), TINY))
 
     def apply(D: Array) -> Array:
         bent = F.T @ ((F @ D) * quotients)  # (k, k)
         return np.asarray(D + (bent + bent.T) / 2)
 
-    return solve_psd(apply, lambda residual: residual / diagonal, P, enough, CG_STEPS)
+    return solve_psd(apply, lambda residual: residual / diagonal, P, tolerance, CG_STEPS)
 
 
 def _balanced_step(gram: KroneckerGram, penalty: Schatten, now: Factored) -> Factored:
@@ -673,7 +673,7 @@ def minimise(
     value_and_slope: Callable[[Array], tuple[float, Array]],
     start: Array,
     steps: int,
-    enough: Callable[[], bool] = lambda: False,
+    is_done: Callable[[], bool] = lambda: False,
     *,
     whitened: bool = False,
     tol: float = 0.0,
@@ -686,12 +686,12 @@ def minimise(
         From an array to the value and the gradient there, an array of the same shape.
     start : ndarray
     steps : int
-    enough : callable, optional
+    is_done : callable, optional
         True if the last point evaluated is good enough; called after every step.
     whitened : bool, default=False
         True if the Hessian is near the identity.
     tol : float, default=0.0
-        Stop when |slope|^2 / 2, about what is left to gain, is at most this share of the value at
+        Stop when |slope|^2 / 2, about the possible gain, is at most this share of the value at
         the start. Ignored if the slope at the start is within it already.
 
     Notes
@@ -707,8 +707,10 @@ def minimise(
     unit = abs(first) or 1.0
     size = (float(np.linalg.norm(first_slope)) or 1.0) if whitened else 1.0
     begin = start.ravel() / size
-    left, stopped = np.inf, False
-    little = tol * unit if 0.5 * float(np.vdot(first_slope, first_slope)) > tol * unit else 0.0
+    gain, stopped = np.inf, False
+    smallest_gain = (
+        tol * unit if 0.5 * float(np.vdot(first_slope, first_slope)) > tol * unit else 0.0
+    )
 
     def flat(x: Array) -> tuple[float, Array]:
         # The start was evaluated before, for the units.
@@ -719,13 +721,13 @@ def minimise(
                 value, slope = value_and_slope(size * x.reshape(start.shape))
             except np.linalg.LinAlgError as error:
                 raise ValueError(OVERFLOW) from error
-        nonlocal left
-        left = 0.5 * float(np.vdot(slope, slope))
+        nonlocal gain
+        gain = 0.5 * float(np.vdot(slope, slope))
         return value / unit, slope.ravel() * (size / unit)
 
     def stop(_: Array) -> None:
         nonlocal stopped
-        stopped = enough() or (whitened and left <= little)
+        stopped = is_done() or (whitened and gain <= smallest_gain)
         if stopped:
             raise StopIteration
 

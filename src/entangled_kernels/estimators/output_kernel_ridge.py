@@ -361,7 +361,7 @@ class OutputKernelRidge(MultiTargetRegressor):
         if self.rank is not None and (name not in ("frobenius", "trace") or self.constraint):
             raise ValueError(
                 f"rank must be None with penalty={name!r} and constraint={self.constraint}, got "
-                f"{self.rank}; a rank goes with the trace, without a constraint"
+                f"{self.rank}; a rank needs penalty='frobenius' or 'trace', and constraint=False"
             )
         given = check_settings("penalty_params", self.penalty_params, PENALTY_PARAMS)
         exponent, l1_ratio = given["exponent"], given["l1_ratio"]

@@ -246,7 +246,7 @@ stop_reason_
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What `fit` takes itself, and what it hands to the splitter."""
+        """Metadata that `fit` takes, and that it passes to the splitter."""
         return route_groups(self, self.cv)
 
     def _splits(
@@ -353,15 +353,15 @@ stop_reason_
         }
         self._warn_at_the_end(mean, np.flatnonzero(penalties == self.penalty_))
 
-    def _warn_at_the_end(self, mean: Array, alike: Index) -> None:
-        """Warn where the choice is at an end of the alphas of its penalty."""
-        order = alike[np.argsort(self.alphas_[alike], kind="stable")]
+    def _warn_at_the_end(self, mean: Array, candidates: Index) -> None:
+        """Warn if the chosen alpha is the first or last of its penalty and the score still rises."""
+        order = candidates[np.argsort(self.alphas_[candidates], kind="stable")]
         if len(order) < 2 or self.best_index_ not in (order[0], order[-1]):
             return
         upper = self.best_index_ == order[-1]
         neighbour = order[-2] if upper else order[1]
         if mean[self.best_index_] - mean[neighbour] <= RISING * (
-            mean[alike].max() - mean[alike].min()
+            mean[candidates].max() - mean[candidates].min()
         ):
             return
         end, way = ("largest", "larger") if upper else ("smallest", "smaller")
