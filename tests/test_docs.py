@@ -1,6 +1,5 @@
 """Code in the README and the docs runs as it stands, and the reference is whole."""
 
-import ast
 import re
 import runpy
 from importlib import import_module
@@ -26,7 +25,7 @@ TOLERANCE = 0.02
 
 
 def assert_alike(printed, shown):
-    """What a block prints is what the page shows, numbers within the tolerance."""
+    """A block prints the text on the page, with numbers within the tolerance."""
     assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split()
     numbers = [np.array(NUMBER.findall(text), dtype=float) for text in (printed, shown)]
     np.testing.assert_allclose(*numbers, rtol=TOLERANCE, atol=TOLERANCE)
@@ -72,28 +71,19 @@ def test_the_architecture_lists_every_room_and_its_page():
     assert len(table) == len(folders)
 
 
-@pytest.mark.parametrize("room", sorted(path.parent.name for path in HOUSE.glob("*/__init__.py")))
-def test_the_first_line_of_a_module_says_what_is_in_it(room):
-    for path in (HOUSE / room).rglob("*.py"):
-        first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split(
-            "\n\n"
-        )[0]
-        assert first.endswith((".", ":")), path
-
-
 def test_public_names_of_the_journeys_exist():
     journeys = (ROOT / "docs/architecture.md").read_text().partition("## Three journeys")[2]
     names = re.findall(rf"^ {{4,}}((?:{'|'.join(sorted(MODULES))})(?:\.\w+)+)", journeys, re.M)
     assert len(names) > 20
     for name in names:
         room, *parts = name.split(".")
-        found = import_module(f"entangled_kernels.{room}")
+        value = import_module(f"entangled_kernels.{room}")
         for part in parts:
             assert not part.startswith("_")
-            found = getattr(found, part)
+            value = getattr(value, part)
 
 
-# Small modules that rooms share, which users have no business with.
+# Small modules for the rooms alone.
 PRIVATE = {"doc_links", "files", "parameters", "threads"}
 MODULES = {
     path.parent.name if path.stem == "__init__" else path.stem
@@ -103,13 +93,13 @@ MODULES |= {path.stem for path in HOUSE.glob("*.py")} - {"__init__"} - PRIVATE
 
 
 def listed_names(page):
-    """Full names that a page of the reference lists: entries of its tables, and types that it describes."""
+    """Full names that a page of the reference lists."""
     module, names = "", []
     for line in page.read_text(encoding="utf-8").splitlines():
-        if found := re.fullmatch(r"\.\. (?:current)?module:: (\S+)", line):
-            module = found[1]
-        elif found := re.fullmatch(r"(?:   |\.\. py:data:: )([A-Za-z_]\w*)", line):
-            names.append(f"{module}.{found[1]}")
+        if match := re.fullmatch(r"\.\. (?:current)?module:: (\S+)", line):
+            module = match[1]
+        elif match := re.fullmatch(r"(?:   |\.\. py:data:: )([A-Za-z_]\w*)", line):
+            names.append(f"{module}.{match[1]}")
     return names
 
 
@@ -117,7 +107,10 @@ def listed_names(page):
 def test_the_reference_lists_every_public_name(name):
     public = import_module(f"entangled_kernels.{name}").__all__
     package = set(entangled_kernels.__all__)
-    expected = {f"entangled_kernels{'' if one in package else f'.{name}'}.{one}" for one in public}
+    expected = {
+        f"entangled_kernels{'' if public_name in package else f'.{name}'}.{public_name}"
+        for public_name in public
+    }
     listed = listed_names(ROOT / "docs" / "api" / f"{name}.rst")
     assert len(listed) == len(set(listed))
     assert set(listed) == expected

@@ -1,4 +1,4 @@
-"""What is published: versions that agree, actions that are pinned, an sdist that is whole."""
+"""The published package: versions agree, actions are pinned, and the sdist is complete."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def test_versions_agree():
     recipe = (ROOT / "packaging/conda/meta.yaml").read_text(encoding="utf-8")
     assert f'{{% set version = "{entangled_kernels.__version__}" %}}' in recipe
     listed = json.loads((ROOT / "docs/_static/switcher.json").read_text(encoding="utf-8"))
-    assert entangled_kernels.__version__ in [one["version"] for one in listed]
+    assert entangled_kernels.__version__ in [entry["version"] for entry in listed]
     assert f"## {entangled_kernels.__version__}" in (ROOT / "CHANGELOG.md").read_text(
         encoding="utf-8"
     )
@@ -49,25 +49,25 @@ def test_the_citation_has_what_the_format_asks_for():
 
 
 def test_the_recipe_and_the_oldest_versions_are_the_declared_ones():
-    declared = dict(minimum(one) for one in PROJECT["project"]["dependencies"])
+    declared = dict(minimum(requirement) for requirement in PROJECT["project"]["dependencies"])
     recipe = (ROOT / "packaging/conda/meta.yaml").read_text(encoding="utf-8")
     run = recipe.split("  run:\n")[1].split("  run_constrained:\n")[0]
     listed = dict(re.findall(r"- ([\w-]+) >=([\d.]+)", run))
     assert listed == declared | {"python": PROJECT["project"]["requires-python"].removeprefix(">=")}
     extras = PROJECT["project"]["optional-dependencies"]
-    own = [
-        minimum(one)
+    optional = dict(
+        minimum(requirement)
         for name in ("plot", "data", "persist", "cli", "onnx", "dask")
-        for one in extras[name]
-        if "entangled" not in one
-    ]
+        for requirement in extras[name]
+        if "entangled" not in requirement
+    )
     constrained = dict(
         re.findall(r"- ([\w-]+) >=([\d.]+)", recipe.split("  run_constrained:\n")[1])
     )
     constrained["matplotlib"] = constrained.pop("matplotlib-base")
-    assert constrained == dict(own)
-    declared |= dict(own)
-    declared |= dict(minimum(one) for one in extras["dev"] if one.startswith("polars"))
+    assert constrained == optional
+    polars = [minimum(name) for name in extras["dev"] if name.startswith("polars")]
+    declared |= optional | dict(polars)
     oldest = (ROOT / "packaging/oldest.txt").read_text(encoding="utf-8")
     pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", oldest, re.MULTILINE))
     assert {name: padded(version) for name, version in pinned.items()} == {

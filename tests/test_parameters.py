@@ -1,3 +1,5 @@
+"""Checks of arguments: errors name the argument and what it got, and warnings the caller's line."""
+
 import re
 import warnings
 
@@ -25,64 +27,39 @@ from entangled_kernels.parameters import (
 
 
 @pytest.mark.parametrize(
-    ("check", "arguments", "error", "message"),
+    ("error", "message", "check", "arguments"),
     [
-        (
-            check_choice,
-            ("way", "x", ["a", "b"]),
-            ValueError,
-            "way must be one of 'a', 'b', got 'x'",
-        ),
-        (check_choice, ("way", 3, ["a"]), ValueError, "way must be one of 'a', got 3"),
-        (
-            check_fraction,
-            ("share", 1.5),
-            ValueError,
-            "share must be a number between 0 and 1, got",
-        ),
-        (check_fraction, ("share", "1"), TypeError, "got '1' of type str"),
-        (check_fraction, ("share", np.nan), ValueError, "between 0 and 1, got nan"),
-        (check_positive, ("size", 0), ValueError, "size must be a positive number, got 0"),
-        (check_positive, ("size", True), TypeError, "got True of type bool"),
-        (
-            check_integer,
-            ("count", 2.0, 1),
-            TypeError,
-            "count must be a whole number of at least 1",
-        ),
-        (check_integer, ("count", 0, 1), ValueError, "at least 1, got 0"),
-        (check_integer, ("count", -(10**400), 1), ValueError, "at least 1, got -1000"),
-        (check_positive, ("alpha", 10**400), ValueError, "a positive number, got 1000"),
-        (check_flag, ("flag", 1), TypeError, "flag must be True or False, got 1 of type int"),
-        (check_rank, (0,), ValueError, "rank must be None, a whole number"),
-        (check_rank, (1.5,), ValueError, "a fraction of the full rank"),
-        (
-            check_rank_fits,
-            (7, 3, 2),
-            ValueError,
-            "full rank 6 .3 features times 2 outputs., got 7",
-        ),
-        (
-            check_grid,
-            ("grid", "ab"),
-            TypeError,
-            "grid must be a sequence of values to try, got 'ab'",
-        ),
-        (check_grid, ("grid", []), ValueError, "grid must hold at least one value, got none"),
-        (check_feature_map, ("rbf",), TypeError, "feature_map must be None or a transformer"),
-        (check_range, ("X", np.array([1e80])), ValueError, "X must have values between"),
-        (check_range, ("X", np.array([1e-80])), ValueError, "X must have values between"),
-        (check_weights, ([1.0], 2), ValueError, r"a number or of shape \(2,\), got shape \(1,\)"),
-        (check_weights, ("w", 2), ValueError, "a number or of shape .*, got 'w'"),
-        (check_weights, ([0.0, 0.0], 2), ValueError, "positive for at least one row"),
+        (ValueError, "way must be .*got 'x'", check_choice, ("way", "x", ["a", "b"])),
+        (ValueError, "way must be .*got 3", check_choice, ("way", 3, ["a"])),
+        (ValueError, "share must be .*got 1.5", check_fraction, ("share", 1.5)),
+        (TypeError, "share must be .*got '1' of type str", check_fraction, ("share", "1")),
+        (ValueError, "share must be .*got nan", check_fraction, ("share", np.nan)),
+        (ValueError, "size must be .*got 0", check_positive, ("size", 0)),
+        (TypeError, "size must be .*got True of type bool", check_positive, ("size", True)),
+        (ValueError, "size must be .*got 1000", check_positive, ("size", 10**400)),
+        (TypeError, "count must be .*got 2.0", check_integer, ("count", 2.0, 1)),
+        (ValueError, "count must be .*got 0", check_integer, ("count", 0, 1)),
+        (ValueError, "count must be .*got -1000", check_integer, ("count", -(10**400), 1)),
+        (TypeError, "flag must be .*got 1 of type int", check_flag, ("flag", 1)),
+        (ValueError, "rank must be .*got 0", check_rank, (0,)),
+        (ValueError, "rank must be .*got 1.5", check_rank, (1.5,)),
+        (ValueError, "rank must be .*full rank 6 .*got 7", check_rank_fits, (7, 3, 2)),
+        (TypeError, "grid must be .*got 'ab'", check_grid, ("grid", "ab")),
+        (ValueError, "grid must hold .*got none", check_grid, ("grid", [])),
+        (TypeError, "feature_map must be .*got 'rbf'", check_feature_map, ("rbf",)),
+        (ValueError, "X must have values between", check_range, ("X", np.array([1e80]))),
+        (ValueError, "X must have values between", check_range, ("X", np.array([1e-80]))),
+        (ValueError, r"sample_weight must .*got shape \(1,\)", check_weights, ([1.0], 2)),
+        (ValueError, "sample_weight must .*got 'w'", check_weights, ("w", 2)),
+        (ValueError, "sample_weight must .*got zero", check_weights, ([0.0, 0.0], 2)),
     ],
 )
-def test_errors_name_the_argument_and_what_it_needs(check, arguments, error, message):
+def test_errors_name_the_argument_and_what_it_got(error, message, check, arguments):
     with pytest.raises(error, match=message):
         check(*arguments)
 
 
-def test_what_is_right_passes():
+def test_valid_arguments_pass():
     check_choice("way", "a", ["a", "b"])
     check_positive("size", np.float32(0.0), zero_allowed=True)
     check_integer("count", np.int64(3), low=3)
@@ -108,33 +85,24 @@ def test_columns_of_text_are_named():
     check_numeric_columns(frame.to_numpy())
 
 
-def test_columns_are_named_only_where_an_error_is_about_them():
-    table = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", "y"], "c": [1, 2]})
-    objects = pd.DataFrame({"a": [1.0, None], "b": [1, 2]}).astype(object)
-    cases = [
-        (
-            "Input X contains NaN.\nLong advice.",
-            table,
-            "Input X contains NaN in column 'a'; leave",
-        ),
-        ("Input X contains NaN.", objects, "Input X contains NaN in column 'a'; leave"),
-        (
-            "could not convert string to float: 'x'",
-            table,
-            "X must hold numbers, got text in column 'b'",
-        ),
-        ("n_components is too large", table, "n_components is too large"),
-        ("X has NaN in 'a'", table, "X has NaN in 'a'"),
-        ("Input X contains NaN.", table.to_numpy(), "Input X contains NaN."),
-        (
-            "Input X contains NaN.",
-            pd.DataFrame(np.full((2, 7), np.nan)),
-            "columns 0, 1, 2, 3, 4 and 2 more",
-        ),
-    ]
-    for message, rows, expected in cases:
-        with pytest.raises(ValueError, match=re.escape(expected)), naming_columns(rows):
-            raise ValueError(message)
+TABLE = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", "y"], "c": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("message", "rows", "expected"),
+    [
+        ("Input X contains NaN.\nLong advice.", TABLE, "contains NaN in column 'a'"),
+        ("Input X contains NaN.", TABLE[["a", "c"]].astype(object), "contains NaN in column 'a'"),
+        ("could not convert string to float: 'x'", TABLE, "got text in column 'b'"),
+        ("n_components is too large", TABLE, "n_components is too large"),
+        ("X has NaN in 'a'", TABLE, "X has NaN in 'a'"),
+        ("Input X contains NaN.", TABLE.to_numpy(), "Input X contains NaN."),
+        ("Input X contains NaN.", pd.DataFrame(np.full((2, 7), np.nan)), "3, 4 and 2 more"),
+    ],
+)
+def test_columns_are_named_in_errors_about_them(message, rows, expected):
+    with pytest.raises(ValueError, match=re.escape(expected)), naming_columns(rows):
+        raise ValueError(message)
 
 
 def test_groups_are_numbers_or_texts():
@@ -143,23 +111,20 @@ def test_groups_are_numbers_or_texts():
     assert check_groups(pd.Series(["a", "b"], dtype="category"), 2).tolist() == ["a", "b"]
     assert check_groups(np.array([["a"], ["b"]]), 2).tolist() == ["a", "b"]
     assert check_groups(np.array([1, "a"], dtype=object), 2).tolist() == ["1", "a"]
-    for blank in (
+    for missing in (
         ["a", ""],
         pd.Series(["a", ""], dtype=object),
         [1.0, np.nan],
         [None, "a"],
         np.array(["NaT", "2024-05-31"], dtype="M8[D]"),
     ):
-        with pytest.raises(
-            ValueError, match="groups must hold a value in every row, got a blank in row"
-        ):
-            check_groups(blank, 2)
-    with pytest.raises(ValueError, match=r"one value for each of the 2 rows, got shape \(3,\)"):
+        with pytest.raises(ValueError, match="groups must hold"):
+            check_groups(missing, 2)
+    with pytest.raises(ValueError, match=r"groups must .*got shape \(3,\)"):
         check_groups([1, 2, 3], 2)
 
 
 def test_warnings_point_at_the_line_outside_of_the_package(tmp_path, rng):
-    """However deep in the package they arise."""
     caller = tmp_path / "caller.py"
     caller.write_text(
         "def call(model, X, Y):\n"

@@ -1,3 +1,5 @@
+"""Bounds lie above the Monte Carlo complexity, and have the values computed by hand."""
+
 import numpy as np
 import pytest
 

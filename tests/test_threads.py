@@ -1,3 +1,5 @@
+"""Small work runs on one thread, and other work keeps its threads."""
+
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -6,7 +8,7 @@ from entangled_kernels.threads import one_thread
 
 @pytest.fixture(autouse=True)
 def _two_threads():
-    """More threads than one, also where the tests have one or the machine has."""
+    """Two threads, also where the tests or the machine have one."""
     with threadpool_limits(2, user_api="blas"):
         assert set(blas_threads()) == {2}
         yield
@@ -23,7 +25,7 @@ def test_small_work_has_one_thread():
     assert blas_threads() == before
 
 
-def test_other_work_keeps_what_it_has():
+def test_other_work_keeps_its_threads():
     before = blas_threads()
     with one_thread(False):
         assert blas_threads() == before
