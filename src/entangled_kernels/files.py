@@ -36,6 +36,7 @@ __all__ = [
     "atomic_write",
     "check_expansion",
     "file_kind",
+    "first_bytes",
     "need_arrow",
     "read_sealed",
     "remove_abandoned",
@@ -286,7 +287,7 @@ class TextFormat:
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}")
         if self.decimal is not None and self.decimal == self.delimiter:
-            raise ValueError(f"delimiter and decimal must differ, got {self.decimal!r} for both")
+            raise ValueError(f"delimiter must differ from decimal, got {self.decimal!r} for both")
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
@@ -299,7 +300,7 @@ class TextFormat:
         """The format of a file, with no setting None."""
         if None not in (self.delimiter, self.decimal, self.encoding):
             return self
-        sample = _first_bytes(path)
+        sample = first_bytes(path)
         encoding = self.encoding or ("utf-16" if sample.startswith(_UTF_16_MARKS) else "utf-8")
         text = sample.decode(encoding, errors="replace").lstrip("\ufeff\r\n")
         delimiter = self.delimiter or _find_delimiter(path, text)
@@ -309,7 +310,8 @@ class TextFormat:
         return replace(self, delimiter=delimiter, decimal=decimal, encoding=encoding)
 
 
-def _first_bytes(path: str | os.PathLike[str]) -> bytes:
+def first_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The beginning of a file, decompressed if it is compressed."""
     with need_arrow().input_stream(os.fspath(path), compression="detect") as stream:
         return bytes(stream.read(_SAMPLE_BYTES))
 

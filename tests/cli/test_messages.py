@@ -47,6 +47,7 @@ def test_bytes_that_are_no_text_are_one_error(run, content):
     assert done.exit_code in (2, 3)
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("error: noise.csv")
+    assert "not text" in done.stderr or "not in UTF-8" in done.stderr
 
 
 def test_folders_that_are_not_there_are_not_made(plant, run, folder, fitted):

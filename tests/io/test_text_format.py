@@ -69,7 +69,7 @@ def test_what_is_said_is_not_looked_for(tmp_path):
     [
         ({"delimiter": ";;"}, "delimiter must be one character, such as ';', got ';;'"),
         ({"decimal": "'"}, "decimal must be '.' or ',', got"),
-        ({"delimiter": ",", "decimal": ","}, "delimiter and decimal must differ, got ','"),
+        ({"delimiter": ",", "decimal": ","}, "delimiter must differ from decimal, got ','"),
         (
             {"encoding": "klingon"},
             "encoding must be one that Python knows, such as cp1252, got 'klingon'",

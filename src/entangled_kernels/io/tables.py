@@ -20,7 +20,16 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from ..files import KINDS, TEXT_KINDS, TextFormat, atomic_write, file_kind, need_arrow, text_options
+from ..files import (
+    KINDS,
+    TEXT_KINDS,
+    TextFormat,
+    atomic_write,
+    file_kind,
+    first_bytes,
+    need_arrow,
+    text_options,
+)
 
 __all__ = [
     "Hints",
@@ -199,6 +208,8 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
     except UnicodeDecodeError as error:
         raise TableError(path, f"the file is not text in {encoding}{NAME_IT}") from error
     except pa.ArrowInvalid as error:
+        if not encoding.startswith("UTF-16") and b"\0" in first_bytes(name):
+            raise TableError(path, "the file is not text") from error
         if "Empty CSV file" in str(error):
             raise TableError(
                 path, "the file holds no line that could be a header with rows below"

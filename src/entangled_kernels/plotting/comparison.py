@@ -301,7 +301,8 @@ def _make_panels(n_panels: int, ax: Axes | Sequence[Axes] | None) -> NDArray[Any
         return given
     columns = min(COLUMNS, n_panels)
     rows = -(-n_panels // columns)
-    width = 6.0 if columns == 1 else 0.8 + 2.75 * columns
+    # A single panel is narrow, so that its text can be read on the screen of a phone.
+    width = 4.8 if columns == 1 else 0.8 + 2.75 * columns
     figure = new_figure(width, 3.6 if rows == 1 else 0.6 + 2.7 * rows)
     axes: NDArray[Any] = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
     for spare in axes[n_panels:]:
