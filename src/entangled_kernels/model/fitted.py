@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,18 +15,21 @@ from sklearn.utils.validation import _num_samples
 
 from ..features import map_features
 from ..learning import Fit, LinearModel, RowSample, leave_one_out
-from ..linalg import Array
+from ..linalg import Array, Index
 from ..uncertainty import (
     Calibration,
+    ErrorSize,
     HeldOut,
     Residuals,
     calibrate,
+    estimate_error_size,
     group_patterns,
     information,
     plan_measurements,
 )
+from ..uncertainty.error_size import MOST_COLUMNS
 from .explanation import NoisePart
-from .input_range import InputRange
+from .input_range import InputRange, number_blocks
 from .target_scale import TargetScale
 
 __all__ = ["FIRST_BLOCK", "FittedModel", "block_height"]
@@ -76,6 +79,9 @@ class FittedModel:
         and intervals use leave-one-out residuals.
     measured : ndarray or None
         Targets of the rows with held-out residuals, on the learned scale.
+    error_size : ErrorSize or None
+        Sizes of errors by inputs and predictions; None if they are the same for all rows. Then the
+        calibration is that of residuals divided by sizes.
     parts : tuple of NoisePart
         Feature maps of an average with their shares, for explanations.
     """
@@ -89,6 +95,7 @@ class FittedModel:
     sample: RowSample | None = None
     residuals: Residuals | None = None
     measured: Array | None = None
+    error_size: ErrorSize | None = None
     parts: tuple[NoisePart, ...] = ()
 
     @property
@@ -104,6 +111,8 @@ class FittedModel:
             if self.sample is None:
                 raise ValueError("no rows were kept to calibrate on; fit the model again")
             residuals = leave_one_out(self.fit, self.sample)
+        elif self.error_size is not None:
+            residuals = self.error_size.relative(residuals)
         return calibrate(residuals, np.random.default_rng(0))
 
     @property
@@ -158,7 +167,9 @@ class FittedModel:
         learned = given if self.scale is None else self.scale.transform(given, "given")
         lower, upper = np.empty(given.shape), np.empty(given.shape)
         for rows, Phi in self._feature_blocks(X, self.feature_map):
-            conditional = self.calibration.condition(self.learned_mean(Phi), learned[rows])
+            mean = self.learned_mean(Phi)
+            size = self._size_of_errors(X, rows, mean)
+            conditional = self.calibration.condition(mean, learned[rows], size=size)
             width = self.calibration.half_widths(
                 coverage, np.isfinite(given[rows]), np.sqrt(conditional.variance), joint=joint
             )
@@ -200,7 +211,8 @@ class FittedModel:
         """Held-out predictions of training rows with intervals, in units of the targets."""
         if self.measured is None:
             raise ValueError("no held-out rows were kept; fit the model again")
-        held_out = self.calibration.held_out(self.measured, coverage)
+        size = 1.0 if self.error_size is None else self.error_size.held_out
+        held_out = self.calibration.held_out(self.measured, coverage, size)
         if self.scale is None:
             return held_out
         measured, predicted, *ends = map(self.scale.inverse_transform, held_out)
@@ -228,6 +240,34 @@ class FittedModel:
             )
         return novelty
 
+    def with_error_size(self, X: Any, part: Index) -> FittedModel:
+        """The model with sizes of errors by inputs and predictions, if they improve its intervals.
+
+        ``X`` are the training rows, to which the row numbers of the residuals refer; ``part`` (n,)
+        are numbers of parts of them that are left out in turn.
+        """
+        if self.residuals is None or self.measured is None or self.inputs is None:
+            return self
+        rows = self.residuals.by_row()
+        inputs = self._numeric_inputs(_safe_indexing(X, rows.row))
+        predicted = self.measured - rows.values
+        size = estimate_error_size(self.residuals, inputs, predicted, part[rows.row])
+        return replace(self, error_size=size)
+
+    def _size_of_errors(self, X: Any, rows: slice, mean: Array) -> Array | float:
+        """Sizes (n, p) of the errors of some rows of X, which have the predictions ``mean``."""
+        if self.error_size is None:
+            return 1.0
+        block = X if len(mean) == _num_samples(X) else _safe_indexing(X, rows)
+        return self.error_size(self._numeric_inputs(block), mean)
+
+    def _numeric_inputs(self, X: Any) -> Array:
+        """The columns of numbers (n, q) that may explain the size of errors; no columns if too many."""
+        columns = np.zeros(0, dtype=np.intp) if self.inputs is None else self.inputs.columns
+        if not 0 < len(columns) <= MOST_COLUMNS:
+            return np.zeros((_num_samples(X), 0))
+        return np.concatenate(list(number_blocks(X, columns)))
+
     def _predict_learned(
         self, X: Any, given: Array | None, *, std: bool = False, covariance: bool = False
     ) -> tuple[Array, Any]:
@@ -246,7 +286,10 @@ class FittedModel:
                 spread = posterior.covariance(Phi) if covariance else posterior.variance(Phi)
             else:
                 known = np.full(mean.shape, np.nan) if given is None else given[rows]
-                errors = self.calibration.condition(mean, known, with_covariance=covariance)
+                size = self._size_of_errors(X, rows, mean)
+                errors = self.calibration.condition(
+                    mean, known, size=size, with_covariance=covariance
+                )
                 mean, spread = errors.mean, errors.covariance if covariance else errors.variance
             means.append(mean)
             spreads.append(spread if covariance else np.sqrt(spread))
@@ -298,6 +341,19 @@ class FittedModel:
             ]
         if self.measured is not None and self.residuals is not None:
             shapes.append(("measured targets", self.measured, (self.residuals.n_rows, p)))
+        if self.error_size is not None and self.residuals is not None:
+            size, q = self.error_size, 0 if self.inputs is None else len(self.inputs.columns)
+            shapes.append(("sizes of errors", size.held_out, (self.residuals.n_rows, p)))
+            shapes.append(("unit of sizes", size.unit, (p,)))
+            for part, width in ((size.by_inputs, q), (size.by_predictions, p)):
+                if part is not None:
+                    shapes += [
+                        ("knots of sizes", part.knots, (5, width)),
+                        ("means of sizes", part.mean, (4 * width,)),
+                        ("factors of sizes", part.factor, (4 * width,)),
+                        ("coefficients of sizes", part.coef, (4 * width, p)),
+                        ("intercepts of sizes", part.intercept, (p,)),
+                    ]
         if self.sample is not None:
             n = len(self.sample.key)
             shapes += [

@@ -70,6 +70,8 @@ MOST_TARGETS_APART = 64
 SMALL = 500
 # Least share of the feature maps that show noise, for models of noise to be fitted on them.
 LEAST_SHARE = 0.2
+# Largest number of parts of the rows for sizes of errors.
+SIZE_PARTS = 5
 # With less work than this many seconds, no workers are started.
 _MOMENT = 1.0
 
@@ -237,7 +239,8 @@ def search_rows(
         for map_key, feature_map in maps.items():
             rows = _map_rows(X, targets, feature_map, splits, settings, keys, most_numbers)
             trials.append(_try_candidates(map_key, rows, targets, settings, split_done))
-        return _conclude(Comparison(trials, targets, settings), scale, InputRange.of(X))
+        selected = _conclude(Comparison(trials, targets, settings), scale, InputRange.of(X))
+        return replace(selected, model=selected.model.with_error_size(X, _size_parts(splits, n)))
 
 
 def search_moments(
@@ -790,6 +793,17 @@ def _conclude(
         n_splits=len(trials[0].folds),
     )
     return Selected(model, best, entangled, results)
+
+
+def _size_parts(splits: Sequence[Split], n: int) -> Index:
+    """Parts (n,) of the rows to be left out in turn where sizes of errors are estimated.
+
+    A part holds the rows of whole folds, so that rows of a group are left out together.
+    """
+    part = np.zeros(n, dtype=np.intp)
+    for number, (_, test) in reversed(list(enumerate(splits))):
+        part[test] = number % SIZE_PARTS
+    return part
 
 
 def _is_entangled(settings: FitSettings) -> bool:

@@ -16,6 +16,7 @@ from .correlation import (
     information,
     plan_measurements,
 )
+from .error_size import ErrorSize, estimate_error_size
 from .residuals import HeldOutScore, Residuals, without_rounding
 
 __all__ = [
@@ -23,12 +24,14 @@ __all__ = [
     "Calibration",
     "Conditional",
     "Correlation",
+    "ErrorSize",
     "HeldOut",
     "HeldOutScore",
     "Residuals",
     "calibrate",
     "choose_shrinkage",
     "estimate_correlation",
+    "estimate_error_size",
     "group_patterns",
     "information",
     "plan_measurements",

@@ -81,14 +81,24 @@ class Calibration:
             shape, matvec=multiply, rmatvec=multiply, matmat=multiply, dtype=np.float64
         )
 
-    def condition(self, mean: Array, given: Array, *, with_covariance: bool = False) -> Conditional:
-        """Predictions (n, p) conditioned on ``given`` targets (n, p), NaN where one is to be predicted."""
-        std = self.deviation
+    def condition(
+        self,
+        mean: Array,
+        given: Array,
+        *,
+        size: Array | float = 1.0,
+        with_covariance: bool = False,
+    ) -> Conditional:
+        """Predictions (n, p) conditioned on ``given`` targets (n, p), NaN where one is to be predicted.
+
+        ``size`` (n, p) are sizes of the errors, by which deviations are multiplied.
+        """
+        std = self.deviation * size
         unit = np.where(std > 0.0, std, 1.0)
         errors = self.correlation.condition((given - mean) / unit, with_covariance=with_covariance)
         covariance = errors.covariance
         if covariance is not None:
-            covariance = std[:, None] * covariance * std
+            covariance = std[..., :, None] * covariance * std[..., None, :]
         values = np.where(np.isfinite(given), given, mean + std * errors.mean)
         return Conditional(values, std**2 * errors.variance, covariance)
 
@@ -120,7 +130,7 @@ class Calibration:
             )
         return widths
 
-    def held_out(self, measured: Array, coverage: float) -> HeldOut:
+    def held_out(self, measured: Array, coverage: float, size: Array | float = 1.0) -> HeldOut:
         """Held-out predictions, with intervals, of the rows that the residuals are of.
 
         Parameters
@@ -128,6 +138,8 @@ class Calibration:
         measured : ndarray of shape (n, p)
             Targets of the distinct rows of the residuals, in their order.
         coverage : float
+        size : ndarray of shape (n, p), default=1.0
+            Sizes of errors by which the residuals were divided.
 
         Notes
         -----
@@ -140,10 +152,9 @@ class Calibration:
         total, sums = np.zeros(measured.shape), np.zeros(measured.shape)
         np.add.at(total, row, weight)
         np.add.at(sums, row, weight * np.where(known, residuals.values, 0.0))
-        predicted = measured - np.divide(
-            sums, total, out=np.full(total.shape, np.nan), where=total > 0.0
-        )
-        std = np.broadcast_to(self.deviation, measured.shape)
+        errors = np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0.0)
+        predicted = measured - size * errors
+        std = np.broadcast_to(self.deviation * size, measured.shape)
         width = self.half_widths(coverage, np.zeros(measured.shape, dtype=bool), std, joint=False)
         return HeldOut(measured, predicted, predicted - width, predicted + width)
 
