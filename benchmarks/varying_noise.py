@@ -91,6 +91,7 @@ def real_tables(sizes):
     """Jobs for the tables of many_tables.py in its two halves, and for those of partly_measured.py."""
     import many_tables
     import partly_measured
+
     from accuracy import standardised
 
     for n in sizes:

@@ -19,7 +19,12 @@ def draw(n, p=2, q=3, seed=0, growth=5.0):
     rng = np.random.default_rng(seed)
     inputs, predicted = rng.uniform(size=(n, q)), rng.normal(size=(n, p))
     values = rng.normal(size=(n, p)) * growth ** inputs[:, :1] * np.arange(1.0, p + 1.0)
-    return Residuals(values, np.ones(n), np.arange(n), np.ones(n)), inputs, predicted, np.arange(n) % 5
+    return (
+        Residuals(values, np.ones(n), np.arange(n), np.ones(n)),
+        inputs,
+        predicted,
+        np.arange(n) % 5,
+    )
 
 
 def test_interval_scores_by_definition():
@@ -47,7 +52,9 @@ def test_the_ridge_minimises_the_penalised_likelihood(penalty):
     np.testing.assert_allclose(found[0, :, 0], expected, atol=1e-3)
     np.testing.assert_allclose(found[0, :, 0], offset + basis @ coef[0, :, 0] + intercept[0, 0])
     np.testing.assert_allclose(coef[1], 0.0)
-    np.testing.assert_allclose(np.exp(intercept[1, 0]), np.average(A / np.exp(offset), weights=weight))
+    np.testing.assert_allclose(
+        np.exp(intercept[1, 0]), np.average(A / np.exp(offset), weights=weight)
+    )
 
 
 def test_the_basis_is_piecewise_linear():
@@ -68,12 +75,12 @@ def test_noise_that_grows_is_followed():
     residuals, inputs, predicted, part = draw(300)
     size = estimate_error_size(residuals, inputs, predicted, part)
     ends = size(np.array([[0.05, 0.5, 0.5], [0.95, 0.5, 0.5]]), np.zeros((2, 2)))
-    assert ((2.0 < ends[1] / ends[0]) & (ends[1] / ends[0] < 6.0)).all()
-    np.testing.assert_allclose(np.mean(size.held_out**2, axis=0), 1.0)
-    relative = size.relative(residuals)
-    np.testing.assert_allclose(relative.values * size.held_out, residuals.values)
+    assert ((ends[1] / ends[0] > 2.0) & (ends[1] / ends[0] < 6.0)).all()
+    relative = residuals.values / size.of(residuals)
+    divided = replace(residuals, values=relative)
+    np.testing.assert_allclose(divided.deviation(), residuals.deviation())
     order = np.argsort(inputs[:, 0])
-    quiet, noisy = (np.abs(relative.values[rows]).mean() for rows in (order[:60], order[-60:]))
+    quiet, noisy = (np.abs(relative[rows]).mean() for rows in (order[:60], order[-60:]))
     assert noisy < 1.8 * quiet
 
 
@@ -142,9 +149,7 @@ def test_copies_of_a_row_are_one_row():
     found = estimate_error_size(copies, inputs, predicted, part)
     expected = estimate_error_size(residuals, inputs, predicted, part)
     np.testing.assert_allclose(found.held_out, expected.held_out, rtol=1e-6)
-    np.testing.assert_allclose(
-        found.relative(copies).by_row().values, expected.relative(residuals).values, rtol=1e-6
-    )
+    np.testing.assert_allclose(found.of(copies), expected.held_out[copies.row], rtol=1e-6)
 
 
 def test_missing_targets_and_inputs():

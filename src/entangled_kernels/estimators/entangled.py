@@ -149,7 +149,8 @@ class EntangledRegressor(MultiTargetRegressor):
         errors of the others.
 
         Standard deviations of `EntangledKernelRidgeCV`, and all with ``given``, are those of
-        held-out residuals. Without ``given``, those of `EntangledKernelRidge` are of the
+        held-out residuals. Those of `EntangledKernelRidgeCV.fit` follow the noise if its size
+        depends on the inputs or the predictions (`entangled_kernels.uncertainty.ErrorSize`). Without ``given``, those of `EntangledKernelRidge` are of the
         Gaussian-process view: the posterior of the model plus `noise_variance_`, and the variance
         of the intercept, noise over n.
 
@@ -214,7 +215,7 @@ class EntangledRegressor(MultiTargetRegressor):
         Notes
         -----
         Intervals are quantiles of held-out residuals divided by standard deviations that were
-        estimated without the row. The quantile counts the new row as one more, as in the jackknife
+        estimated without the row, and that follow the noise as those of `predict` do. The quantile counts the new row as one more, as in the jackknife
         and split conformal prediction: with n rows, at least coverage (n + 1) of n + 1 are covered.
         With few rows the residuals of all targets are pooled; with n rows those of the target have
         n / (n + 100) of the weight. With ``given``, residuals are conditioned in the same way, with

@@ -80,8 +80,7 @@ class FittedModel:
     measured : ndarray or None
         Targets of the rows with held-out residuals, on the learned scale.
     error_size : ErrorSize or None
-        Sizes of errors by inputs and predictions; None if they are the same for all rows. Then the
-        calibration is that of residuals divided by sizes.
+        Sizes of errors by inputs and predictions; None if they are the same for all rows.
     parts : tuple of NoisePart
         Feature maps of an average with their shares, for explanations.
     """
@@ -111,9 +110,8 @@ class FittedModel:
             if self.sample is None:
                 raise ValueError("no rows were kept to calibrate on; fit the model again")
             residuals = leave_one_out(self.fit, self.sample)
-        elif self.error_size is not None:
-            residuals = self.error_size.relative(residuals)
-        return calibrate(residuals, np.random.default_rng(0))
+        size = None if self.error_size is None else self.error_size.of(residuals)
+        return calibrate(residuals, np.random.default_rng(0), size)
 
     @property
     def has_errors(self) -> bool:
@@ -211,8 +209,7 @@ class FittedModel:
         """Held-out predictions of training rows with intervals, in units of the targets."""
         if self.measured is None:
             raise ValueError("no held-out rows were kept; fit the model again")
-        size = 1.0 if self.error_size is None else self.error_size.held_out
-        held_out = self.calibration.held_out(self.measured, coverage, size)
+        held_out = self.calibration.held_out(self.measured, coverage)
         if self.scale is None:
             return held_out
         measured, predicted, *ends = map(self.scale.inverse_transform, held_out)
@@ -254,10 +251,10 @@ class FittedModel:
         size = estimate_error_size(self.residuals, inputs, predicted, part[rows.row])
         return replace(self, error_size=size)
 
-    def _size_of_errors(self, X: Any, rows: slice, mean: Array) -> Array | float:
+    def _size_of_errors(self, X: Any, rows: slice, mean: Array) -> Array | None:
         """Sizes (n, p) of the errors of some rows of X, which have the predictions ``mean``."""
         if self.error_size is None:
-            return 1.0
+            return None
         block = X if len(mean) == _num_samples(X) else _safe_indexing(X, rows)
         return self.error_size(self._numeric_inputs(block), mean)
 

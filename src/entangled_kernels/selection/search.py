@@ -240,7 +240,7 @@ def search_rows(
             rows = _map_rows(X, targets, feature_map, splits, settings, keys, most_numbers)
             trials.append(_try_candidates(map_key, rows, targets, settings, split_done))
         selected = _conclude(Comparison(trials, targets, settings), scale, InputRange.of(X))
-        return replace(selected, model=selected.model.with_error_size(X, _size_parts(splits, n)))
+        return selected._replace(model=selected.model.with_error_size(X, size_parts(splits, n)))
 
 
 def search_moments(
@@ -795,7 +795,7 @@ def _conclude(
     return Selected(model, best, entangled, results)
 
 
-def _size_parts(splits: Sequence[Split], n: int) -> Index:
+def size_parts(splits: Sequence[Split], n: int) -> Index:
     """Parts (n,) of the rows to be left out in turn where sizes of errors are estimated.
 
     A part holds the rows of whole folds, so that rows of a group are left out together.

@@ -16,7 +16,7 @@ from .correlation import (
     information,
     plan_measurements,
 )
-from .error_size import ErrorSize, estimate_error_size
+from .error_size import ErrorSize, LogSize, estimate_error_size
 from .residuals import HeldOutScore, Residuals, without_rounding
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "ErrorSize",
     "HeldOut",
     "HeldOutScore",
+    "LogSize",
     "Residuals",
     "calibrate",
     "choose_shrinkage",

@@ -47,7 +47,7 @@ class Calibration:
     """How far new observations lie from predictions, and what the errors of some targets say of others.
 
     The covariance of the errors of a new observation is deviation * R * deviation, R a correlation
-    matrix.
+    matrix. Deviations may be multiplied by sizes, which differ from row to row (`ErrorSize`).
 
     Attributes
     ----------
@@ -58,12 +58,15 @@ class Calibration:
         R.
     shrinkage : float
         Weight of the identity in R.
+    size : ndarray of shape (N, p) or None
+        Sizes of the errors in the rows of the residuals; None if they are the same for all rows.
     """
 
     residuals: Residuals
     deviation: Array
     correlation: Correlation
     shrinkage: float
+    size: Array | None = None
 
     def mean_covariance(self) -> Any:
         """Covariance of errors, (p, p); a linear operator with very many targets."""
@@ -86,20 +89,22 @@ class Calibration:
         mean: Array,
         given: Array,
         *,
-        size: Array | float = 1.0,
+        size: Array | None = None,
         with_covariance: bool = False,
     ) -> Conditional:
         """Predictions (n, p) conditioned on ``given`` targets (n, p), NaN where one is to be predicted.
 
-        ``size`` (n, p) are sizes of the errors, by which deviations are multiplied.
+        ``size`` (n, p) are the sizes of the errors. They multiply deviations; the conditional mean
+        does not depend on them, so that a target that is a sum of others remains their sum.
         """
-        std = self.deviation * size
+        std = self.deviation
         unit = np.where(std > 0.0, std, 1.0)
         errors = self.correlation.condition((given - mean) / unit, with_covariance=with_covariance)
+        values = np.where(np.isfinite(given), given, mean + std * errors.mean)
+        std = std if size is None else std * size
         covariance = errors.covariance
         if covariance is not None:
             covariance = std[..., :, None] * covariance * std[..., None, :]
-        values = np.where(np.isfinite(given), given, mean + std * errors.mean)
         return Conditional(values, std**2 * errors.variance, covariance)
 
     def half_widths(self, coverage: float, known: Mask, std: Array, *, joint: bool) -> Array:
@@ -130,7 +135,7 @@ class Calibration:
             )
         return widths
 
-    def held_out(self, measured: Array, coverage: float, size: Array | float = 1.0) -> HeldOut:
+    def held_out(self, measured: Array, coverage: float) -> HeldOut:
         """Held-out predictions, with intervals, of the rows that the residuals are of.
 
         Parameters
@@ -138,8 +143,6 @@ class Calibration:
         measured : ndarray of shape (n, p)
             Targets of the distinct rows of the residuals, in their order.
         coverage : float
-        size : ndarray of shape (n, p), default=1.0
-            Sizes of errors by which the residuals were divided.
 
         Notes
         -----
@@ -152,9 +155,12 @@ class Calibration:
         total, sums = np.zeros(measured.shape), np.zeros(measured.shape)
         np.add.at(total, row, weight)
         np.add.at(sums, row, weight * np.where(known, residuals.values, 0.0))
-        errors = np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0.0)
-        predicted = measured - size * errors
-        std = np.broadcast_to(self.deviation * size, measured.shape)
+        predicted = measured - np.divide(
+            sums, total, out=np.full(total.shape, np.nan), where=total > 0.0
+        )
+        std = np.broadcast_to(self.deviation, measured.shape)
+        if self.size is not None:
+            std = std * self.size[np.unique(row, return_index=True)[1]]
         width = self.half_widths(coverage, np.zeros(measured.shape, dtype=bool), std, joint=False)
         return HeldOut(measured, predicted, predicted - width, predicted + width)
 
@@ -162,7 +168,11 @@ class Calibration:
     def _standardised(self) -> Array:
         """Residuals in units of deviations that were estimated without their rows, (N, p)."""
         Z = self.residuals.standardised(self.deviation)
-        return Z / self.residuals.left_out_scales(Z)
+        return Z / self.residuals.left_out_scales(Z / self._sizes)
+
+    @property
+    def _sizes(self) -> Array:
+        return np.ones(self.residuals.values.shape) if self.size is None else self.size
 
     @cached_property
     def _left_out(self) -> list[tuple[Mask, Correlation]]:
@@ -180,20 +190,22 @@ class Calibration:
         """Absolute conditional errors over their deviations, (N, u) for the u targets that are not known."""
         Z = self._standardised
         if not pattern.any():
-            return np.abs(Z)
+            return np.asarray(np.abs(Z) / self._sizes)
         scores = np.empty((len(Z), int((~pattern).sum())))
         for rows, correlation in self._left_out:
             expected = correlation.condition(np.where(pattern, Z[rows], np.nan))
             error = (Z[rows] - expected.mean)[:, ~pattern]
             scores[rows] = np.abs(error) / np.sqrt(expected.variance[:, ~pattern])
-        return scores
+        return scores / self._sizes[:, ~pattern]
 
     def __getstate__(self) -> dict[str, object]:
         # Cached values are computed again when they are needed.
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
+def calibrate(
+    residuals: Residuals, rng: np.random.Generator, size: Array | None = None
+) -> Calibration:
     """Deviations and correlation of residuals.
 
     Parameters
@@ -201,6 +213,8 @@ def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
     residuals : Residuals
     rng : numpy.random.Generator
         Draws the targets that are taken as given where the shrinkage of the correlation is chosen.
+    size : ndarray of shape (N, p), optional
+        Sizes of the errors in the rows of the residuals.
 
     Notes
     -----
@@ -211,7 +225,7 @@ def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
     Z = rows.standardised(deviation)
     shrinkage = choose_shrinkage(Z[:, deviation > 0.0], rows.weight, rng)
     correlation = estimate_correlation(Z, rows.weight, shrinkage)
-    return Calibration(residuals, deviation, correlation, shrinkage)
+    return Calibration(residuals, deviation, correlation, shrinkage, size)
 
 
 def joint_quantile(scores: Array, weight: Array, n_rows: int, coverage: float) -> float:

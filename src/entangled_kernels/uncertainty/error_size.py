@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,8 @@ class ErrorSize:
     ----------
     by_inputs, by_predictions : LogSize or None
     unit : ndarray of shape (p,)
-        Root mean square of the sizes of the training rows before they are divided by it.
+        Sizes are divided by it, so that residuals have the same deviations before and after they
+        are divided by their sizes.
     held_out : ndarray of shape (n, p)
         Sizes of the training rows, each estimated without the row.
     """
@@ -91,11 +92,10 @@ class ErrorSize:
         logs = [part(values) for part, values in parts if part is not None]
         return _sizes(np.mean(logs, axis=0)) / self.unit
 
-    def relative(self, residuals: Residuals) -> Residuals:
-        """Residuals divided by the held-out sizes of their rows."""
-        row = np.unique(residuals.row, return_inverse=True)[1].reshape(-1)
-        values = residuals.values / self.held_out[row]
-        return Residuals(values, residuals.weight, residuals.row, residuals.relative_variance)
+    def of(self, residuals: Residuals) -> Array:
+        """Held-out sizes (N, p) of the rows of residuals."""
+        row = np.unique(residuals.row, return_inverse=True)[1]
+        return self.held_out[row.reshape(-1)]
 
 
 def estimate_error_size(
@@ -141,8 +141,8 @@ def estimate_error_size(
     T. Gneiting and A. E. Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation",
     Journal of the American Statistical Association 102 (2007), 359-378.
     """
-    rows = residuals.by_row()
-    Z, weight = np.abs(rows.standardised(residuals.deviation())), rows.weight / rows.weight.mean()
+    rows, deviation = residuals.by_row(), residuals.deviation()
+    Z, weight = np.abs(rows.standardised(deviation)), rows.weight / rows.weight.mean()
     known = np.isfinite(Z)
     total = weight @ known
     mean = weight @ np.where(known, Z, 0.0) / np.where(total > 0.0, total, 1.0)
@@ -173,9 +173,11 @@ def estimate_error_size(
     gain = interval_scores(Z, mass, np.ones(Z.shape)) - interval_scores(Z, mass, sizes)
     if not _gain(gain.sum(axis=1) / np.maximum(1, known.sum(axis=1)), weight) > REQUIRED:
         return None
-    unit = np.sqrt(np.average(sizes**2, axis=0, weights=weight))
     models = [None if fit is None else fit[0] for fit in (by_inputs, by_predictions)]
-    return ErrorSize(models[0], models[1], unit, sizes / unit)
+    size = ErrorSize(models[0], models[1], np.ones(Z.shape[1]), sizes)
+    divided = replace(residuals, values=residuals.values / size.of(residuals)).deviation()
+    unit = np.where(divided > 0.0, deviation / np.where(divided > 0.0, divided, 1.0), 1.0)
+    return replace(size, unit=unit, held_out=sizes / unit)
 
 
 def interval_scores(Z: Array, mass: Array, sizes: Array) -> Array:
