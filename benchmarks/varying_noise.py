@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from entangled_kernels import EntangledKernelRidgeCV
 
 from measure import print_table, write_json
+from tables import split_rows, standardise
 
 LEVEL, N_TEST = 0.9, 2000
 SHAPES = {
@@ -92,19 +93,15 @@ def real_tables(sizes):
     import many_tables
     import partly_measured
 
-    from accuracy import standardised
-
     for n in sizes:
         for name, (X, Y) in partly_measured.tables(None).items():
-            rows = partly_measured.draw_split(X, Y, n, 0)
+            rows = split_rows(X, Y, n, 0)
             if rows is not None:
-                yield "partly_measured.py", name, n, rows
+                yield "partly_measured.py", name, n, standardise(*rows)
         for name, (X, Y) in many_tables.tables().items():
             if len(X) < n + many_tables.LEAST_TEST:
                 continue
-            order = np.random.default_rng([0, n]).permutation(len(X))
-            train, test = order[:n], order[n : n + many_tables.LARGEST_TEST]
-            X, Y, X_test, Y_test = standardised(X[train], Y[train], X[test], Y[test])
+            X, Y, X_test, Y_test = standardise(*split_rows(X, Y, n, 0))
             varies = (Y.std(axis=0) > 1e-9) & (Y_test.std(axis=0) > 1e-9)
             yield many_tables.half(name), name, n, (X, Y[:, varies], X_test, Y_test[:, varies])
 

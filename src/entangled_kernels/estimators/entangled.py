@@ -150,9 +150,10 @@ class EntangledRegressor(MultiTargetRegressor):
 
         Standard deviations of `EntangledKernelRidgeCV`, and all with ``given``, are those of
         held-out residuals. Those of `EntangledKernelRidgeCV.fit` follow the noise if its size
-        depends on the inputs or the predictions (`entangled_kernels.uncertainty.ErrorSize`). Without ``given``, those of `EntangledKernelRidge` are of the
-        Gaussian-process view: the posterior of the model plus `noise_variance_`, and the variance
-        of the intercept, noise over n.
+        depends on the inputs or the predictions (`entangled_kernels.uncertainty.ErrorSize`).
+        Without ``given``, those of `EntangledKernelRidge` are of the Gaussian-process view: the
+        posterior of the model plus `noise_variance_`, and the variance of the intercept, noise over
+        n.
 
         With ``target_transform`` everything is in units of the targets: transformed targets are
         normal, and deviations and covariances are those of their inverse transform.
@@ -215,11 +216,12 @@ class EntangledRegressor(MultiTargetRegressor):
         Notes
         -----
         Intervals are quantiles of held-out residuals divided by standard deviations that were
-        estimated without the row, and that follow the noise as those of `predict` do. The quantile counts the new row as one more, as in the jackknife
-        and split conformal prediction: with n rows, at least coverage (n + 1) of n + 1 are covered.
-        With few rows the residuals of all targets are pooled; with n rows those of the target have
-        n / (n + 100) of the weight. With ``given``, residuals are conditioned in the same way, with
-        a covariance estimated without their rows.
+        estimated without the row, and that follow the noise as those of `predict` do. The quantile
+        counts the new row as one more, as in the jackknife and split conformal prediction: with n
+        rows, at least coverage (n + 1) of n + 1 are covered. With few rows the residuals of all
+        targets are pooled; with n rows those of the target have n / (n + 100) of the weight. With
+        ``given``, residuals are conditioned in the same way, with a covariance estimated without
+        their rows.
 
         The coverage is an average over new rows from the distribution of the training rows, if one
         more row does not change the model much. It is not a worst-case guarantee such as that of

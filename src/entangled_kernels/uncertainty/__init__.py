@@ -2,7 +2,8 @@
 
 `Residuals` of rows that had no part in a model give a `Calibration`: standard deviations,
 correlations between the errors of targets, intervals, and predictions given targets that are
-measured already. Nothing here knows models.
+measured already. `estimate_error_size` finds out how errors grow with inputs and predictions.
+Nothing here knows models.
 """
 
 from .calibration import Calibration, HeldOut, calibrate

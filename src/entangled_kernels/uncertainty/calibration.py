@@ -172,6 +172,7 @@ class Calibration:
 
     @property
     def _sizes(self) -> Array:
+        """Sizes (N, p) of the errors in the rows of the residuals, ones if there are none."""
         return np.ones(self.residuals.values.shape) if self.size is None else self.size
 
     @cached_property
