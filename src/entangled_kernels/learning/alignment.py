@@ -1,4 +1,4 @@
-"""How well an operator-valued kernel is aligned with the targets, and the gradient of that, from moments."""
+"""Alignment of an operator-valued kernel with the targets, and its gradient, from moments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pair = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Objective at one Q, for the next step.
+    """Objective and gradient at one Q.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The objective along Q + t * direction: a function of t whose calls cost almost nothing.
+    """The objective along Q + t * direction, as a function of t that is cheap to call.
 
     Attributes
     ----------
@@ -218,9 +218,9 @@ class Alignment:
             gain = float(np.vdot(projection, projection))
             scale = 1.0 / (np.sqrt(squared) * self.norms[term])
             pull = EX @ product if by_columns else product @ EX
-            own = (2.0 * scale) * (b @ projection - (gain / squared) * pull)
+            slope = (2.0 * scale) * (b @ projection - (gain / squared) * pull)
             values[term] = gain * scale
-            gradient += shares[term] * own.reshape(Q.shape)
+            gradient += shares[term] * slope.reshape(Q.shape)
         value = float(shares[0] * values[0] + shares[1] * values[1])
         return Evaluation(
             value, values, gradient, (inners[0], inners[1]), (projections[0], projections[1])
@@ -240,8 +240,12 @@ class Alignment:
                 cross = X @ T.T
                 first = self._apply(cross + cross.T, term == 1)
                 last = self._apply(T @ T.T, term == 1)
-            start, here, there = at.inner[term], at.projection[term], b.T @ T
-            gain[:, term] = np.vdot(here, here), 2.0 * np.vdot(here, there), np.vdot(there, there)
+            start, along_X, along_T = at.inner[term], at.projection[term], b.T @ T
+            gain[:, term] = (
+                np.vdot(along_X, along_X),
+                2.0 * np.vdot(along_X, along_T),
+                np.vdot(along_T, along_T),
+            )
             squared[:, term] = (
                 np.vdot(start, start.T),
                 2.0 * np.vdot(start, first.T),

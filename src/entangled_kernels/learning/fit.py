@@ -39,7 +39,7 @@ class LinearModel(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted model and how it was found.
+    """A fitted model, and how the solver found its kernel.
 
     Attributes
     ----------

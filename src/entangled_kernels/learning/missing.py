@@ -1,4 +1,4 @@
-"""Filling in missing targets, from moments or from rows, so that a kernel can be learned from all rows."""
+"""Filling in missing targets, in moments or in rows, so that a kernel can be learned from all rows."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def complete_moments(moments: Moments, *, centred: bool) -> Moments:
     C = rows.second_moments(centred=centred).C
     W, residual, V = np.zeros((m, p)), np.zeros((m, p)), np.zeros((p, p))
     mean_y = np.zeros(p)
-    for columns, own in moments.groups:
-        second = own.second_moments(centred=centred)
+    for columns, group in moments.groups:
+        second = group.second_moments(centred=centred)
         alpha = FILL_ALPHA * float(np.trace(second.C)) / m
         coef = np.zeros_like(second.B)
         if alpha > 0.0:
@@ -55,10 +55,10 @@ def complete_moments(moments: Moments, *, centred: bool) -> Moments:
         along = coef.T @ second.B
         V[np.ix_(columns, columns)] = second.V - along - along.T + coef.T @ second.C @ coef
         if centred:
-            mean_y[columns] = own.mean_y + (rows.mean_phi - own.mean_phi) @ coef
+            mean_y[columns] = group.mean_y + (rows.mean_phi - group.mean_phi) @ coef
         elif rows.weight > 0.0:
-            short = own.mean_y - own.mean_phi @ coef
-            mean_y[columns] = rows.mean_phi @ coef + short * own.weight / rows.weight
+            remaining = group.mean_y - group.mean_phi @ coef
+            mean_y[columns] = rows.mean_phi @ coef + remaining * group.weight / rows.weight
     B = C @ W + residual
     cross = W.T @ residual
     V += W.T @ C @ W + cross + cross.T
@@ -66,7 +66,7 @@ def complete_moments(moments: Moments, *, centred: bool) -> Moments:
     scatter = np.block([[C, B], [B.T, V]])
     if not centred:
         scatter -= rows.weight * np.outer(mean, mean)
-    # The diagonal is a sum of squares, whatever rounding has made of it.
+    # The diagonal is a sum of squares; rounding may have made it negative.
     np.fill_diagonal(scatter, np.maximum(np.diag(scatter), 0.0))
     return Moments(rows.n_samples, rows.weight, m, mean, np.ascontiguousarray(scatter))
 
@@ -106,9 +106,9 @@ def fill_rows(
     """
     n, p = Y.shape
     values, errors = np.empty((n, p)), np.full((n, p), np.nan)
-    for columns, own in group_equal_weights(weight):
-        rows = np.flatnonzero(own > 0.0)
-        fitted = _fit_group(Phi, Y[np.ix_(rows, columns)], rows, own[rows], centred)
+    for columns, group_weight in group_equal_weights(weight):
+        rows = np.flatnonzero(group_weight > 0.0)
+        fitted = _fit_group(Phi, Y[np.ix_(rows, columns)], rows, group_weight[rows], centred)
         values[:, columns], errors[np.ix_(rows, columns)] = fitted
     present = weight > 0.0
     counts = np.maximum(present.sum(axis=0), 1)
@@ -121,7 +121,7 @@ def fill_rows(
         shrinkage = choose_shrinkage(Z, row_weight, np.random.default_rng(0))
     expected = estimate_correlation(Z, row_weight, shrinkage).condition(Z).mean
     share = weight / np.maximum(row_weight, np.finfo(float).tiny)[:, None]
-    # Targets of full weight stay what they are, to the last bit.
+    # Targets of full weight do not change, to the last bit.
     pulled = np.where(share < 1.0, values + share * (Y - values), Y)
     return np.where(present, pulled, values + unit * expected), shrinkage
 
@@ -129,7 +129,7 @@ def fill_rows(
 def _fit_group(
     Phi: Array, Y: Array, rows: Index, weight: Array, centred: bool
 ) -> tuple[Array, Array]:
-    """Values at all rows (n, targets) of the ridge fit to some rows, and leave-one-out residuals of these."""
+    """Predictions (n, targets) of the ridge fit to some rows, and its leave-one-out residuals."""
     if len(rows) == 0:
         return np.zeros((len(Phi), Y.shape[1])), np.zeros((0, Y.shape[1]))
     mean_phi, mean_y = np.zeros(Phi.shape[1]), np.zeros(Y.shape[1])
@@ -148,7 +148,7 @@ def _fit_group(
     levels, axes = levels[keep], axes[:, keep]
     basis = A.T @ (axes / np.sqrt(levels)) if wide else axes  # (m, a)
     towards = basis.T @ (A.T @ B)  # (a, targets)
-    # Of many rows each has about the mean leverage, and products with all of them are saved.
+    # With many rows the mean leverage stands for that of each row, without products of all rows.
     scores = A @ basis if len(A) < 2 * len(levels) or len(A) <= MANY_ROWS else None
     intercept = weight / weight.sum() if centred else np.zeros(len(weight))
     total = np.sum(B**2, axis=0)

@@ -1,4 +1,4 @@
-"""Sums over rows that are all a fit needs, and a bounded sample of the rows."""
+"""Moments of the rows, which are all that a fit needs of them, and a sample of the rows."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Moments:
 
     >>> Y[0, 1] = np.nan
     >>> missing = Moments.from_arrays(Phi, Y)
-    >>> missing.complete, [(columns.tolist(), own.n_samples) for columns, own in missing.groups]
+    >>> missing.complete, [(columns.tolist(), group.n_samples) for columns, group in missing.groups]
     (False, [([0], 100), ([1], 99)])
     """
 
@@ -164,8 +164,7 @@ class Moments:
             sums = dsyrk(1.0, block.T, beta=1.0, c=sums, overwrite_c=1)
         total = float(sums[-1, -1])
         offset = sums[:-1, -1] / total if total > 0.0 else np.zeros(width)
-        # In place, because for many columns a further matrix of this size would be the largest
-        # thing here.
+        # In place: with many columns a second matrix of this size would need the most memory of all.
         sums = dsyr(-total, np.append(offset, 1.0), a=sums, overwrite_a=1)
         for start in range(0, width + 1, _TILE):
             stop = start + _TILE
@@ -182,9 +181,9 @@ class Moments:
         groups = group_equal_weights(weights)
         _check_size(len(groups), Phi.shape[1])
         moments = []
-        for columns, own in [*groups, (np.arange(0), weights.max(axis=1, initial=0.0))]:
-            rows = np.flatnonzero(own)
-            moments.append(cls.from_arrays(Phi[rows], Y[np.ix_(rows, columns)], own[rows]))
+        for columns, group_weight in [*groups, (np.arange(0), weights.max(axis=1, initial=0.0))]:
+            rows = np.flatnonzero(group_weight)
+            moments.append(cls.from_arrays(Phi[rows], Y[np.ix_(rows, columns)], group_weight[rows]))
         columns_of_groups = [columns for columns, _ in groups]
         return cls.from_groups(moments.pop(), list(zip(columns_of_groups, moments, strict=True)))
 
@@ -242,14 +241,16 @@ class Moments:
         >>> Moments.from_arrays(Phi, Y).scaled(0.5).allclose(Moments.from_arrays(Phi, Y, [0.5, 0.5, 0.5]))
         True
         """
-        groups = tuple((columns, own.scaled(factor)) for columns, own in self.target_groups)
+        groups = tuple((columns, group.scaled(factor)) for columns, group in self.target_groups)
         return replace(
             self, weight=factor * self.weight, scatter=factor * self.scatter, target_groups=groups
         )
 
     def rotated(self, basis: Array, offset: Array | float = 0.0) -> Moments:
         """Moments of the features basis^T phi + offset, for a basis (m, m')."""
-        groups = tuple((columns, own.rotated(basis, offset)) for columns, own in self.target_groups)
+        groups = tuple(
+            (columns, group.rotated(basis, offset)) for columns, group in self.target_groups
+        )
         B = basis.T @ self.scatter[: self.n_features, self.n_features :]
         V = self.scatter[self.n_features :, self.n_features :]
         scatter = np.block([[basis.T @ self.C @ basis, B], [B.T, V]])
@@ -288,10 +289,9 @@ class Moments:
             for theirs, right in other.groups:
                 columns = np.intersect1d(mine, theirs)
                 if len(columns):
-                    own = left.some_targets(np.searchsorted(mine, columns))
-                    groups.append(
-                        (columns, own + right.some_targets(np.searchsorted(theirs, columns)))
-                    )
+                    first = left.some_targets(np.searchsorted(mine, columns))
+                    second = right.some_targets(np.searchsorted(theirs, columns))
+                    groups.append((columns, first + second))
         _check_size(len(groups), self.n_features)
         return Moments.from_groups(self.rows + other.rows, groups)
 
@@ -313,25 +313,17 @@ class Moments:
         if not self.target_groups:
             return self.mean[self.n_features :]
         mean = np.empty(self.n_outputs)
-        for columns, own in self.target_groups:
-            mean[columns] = own.mean_y
+        for columns, group in self.target_groups:
+            mean[columns] = group.mean_y
         return mean
 
     @property
     def target_weight(self) -> Array:
         """Total weight of the rows that have each target, (p,)."""
         weight = np.empty(self.n_outputs)
-        for columns, own in self.groups:
-            weight[columns] = own.weight
+        for columns, group in self.groups:
+            weight[columns] = group.weight
         return weight
-
-    @property
-    def target_scatter(self) -> Array:
-        """Sum of squares of each target about its mean, over the rows that have it, (p,)."""
-        scatter = np.empty(self.n_outputs)
-        for columns, own in self.groups:
-            scatter[columns] = np.diag(own.V)
-        return scatter
 
     @property
     def C(self) -> Array:
@@ -367,7 +359,7 @@ class Moments:
 
     def allclose(self, other: Moments, rtol: float = 1e-9) -> bool:
         """Whether both describe the same rows, to ``rtol`` of the spread of each column."""
-        counts = [(own.scatter.shape, own.n_features, own.n_samples) for own in (self, other)]
+        counts = [(part.scatter.shape, part.n_features, part.n_samples) for part in (self, other)]
         groups = list(zip(self.target_groups, other.target_groups, strict=False))
         if (
             counts[0] != counts[1]
@@ -387,11 +379,11 @@ class Moments:
 def group_equal_weights(weight: Array) -> list[tuple[Index, Array]]:
     """Columns of targets that have the same weights (n,), and these weights, for weights (n, p)."""
     distinct, group = unique_columns(weight)
-    return [(np.flatnonzero(group == number), own) for number, own in enumerate(distinct.T)]
+    return [(np.flatnonzero(group == number), column) for number, column in enumerate(distinct.T)]
 
 
 def _typical_row(rows: NDArray[Any], root_weight: Array | None, height: int) -> Array:
-    """Weighted mean of the first rows, exact where they are constant; what all rows are taken relative to."""
+    """Weighted mean of the first rows, exact where they are constant, from which all rows are measured."""
     if len(rows) == 0:
         return np.zeros(rows.shape[1])
     first = np.asarray(rows[0], dtype=np.float64)
@@ -448,9 +440,8 @@ def least_keys(key: NDArray[np.uint64], weight: Array | None, size: int) -> Inde
     """
     counted = np.flatnonzero(key != NOT_SAMPLED)
     if weight is not None:
-        own = weight[counted]
-        counted = counted[own > 0.0 if own.ndim == 1 else own.any(axis=1)]
-    # Equal keys are those of equal rows, so it does not matter which of them is kept.
+        counted = counted[np.atleast_2d(weight[counted].T).any(axis=0)]
+    # Only equal rows have equal keys, so it does not matter which of them is kept.
     return counted[np.argsort(key[counted], kind="stable")[:size]]
 
 
@@ -458,8 +449,8 @@ def least_keys(key: NDArray[np.uint64], weight: Array | None, size: int) -> Inde
 class RowSample:
     """The rows of a table that have the least keys; residuals are computed from them in bounded memory.
 
-    Keys are hashes of the rows, so which rows are kept depends neither on their order nor on how
-    they were split into parts: samples of parts merge to the sample of the whole.
+    Keys are hashes of the rows, so neither the order of the rows nor how they were split into parts
+    changes which of them are kept: samples of parts merge to the sample of the whole.
 
     Attributes
     ----------
@@ -495,8 +486,8 @@ class RowSample:
         Y = np.array(Y[chosen], dtype=np.float64)
         weights = np.ones(Y.shape)
         if weight is not None:
-            own = weight[chosen] if weight.ndim == 2 else weight[chosen, None]
-            weights = np.array(np.broadcast_to(own, Y.shape))
+            chosen_weight = weight[chosen] if weight.ndim == 2 else weight[chosen, None]
+            weights = np.array(np.broadcast_to(chosen_weight, Y.shape))
         weights[np.isnan(Y)] = 0.0
         return cls(
             np.asarray(Phi[chosen], dtype=np.float64),
@@ -523,9 +514,9 @@ class RowSample:
         return np.asarray(self.weight.max(axis=1))
 
     def scaled(self, factor: float, heaviest: float = 0.0) -> RowSample:
-        """The sample with all weights multiplied by ``factor``, without rows that hardly weigh any more.
+        """The sample with all weights multiplied by ``factor``, without rows of hardly any weight.
 
-        Such rows would keep new rows, of which the heaviest is given, out of the sample.
+        Such rows would keep new rows, the heaviest of which weighs ``heaviest``, out of the sample.
         """
         heaviest = max(heaviest, factor * float(self.row_weight.max(initial=0.0)))
         kept = factor * self.row_weight >= FORGOTTEN * heaviest
@@ -542,6 +533,5 @@ class RowSample:
         key = np.concatenate([self.key, other.key])
         chosen = np.argsort(key, kind="stable")[: sample_size(self.Phi.shape[1] + self.Y.shape[1])]
         names = ("Phi", "Y", "weight", "part", "key")
-        return RowSample(
-            *(np.concatenate([getattr(self, name), getattr(other, name)])[chosen] for name in names)
-        )
+        columns = [np.concatenate([getattr(self, name), getattr(other, name)]) for name in names]
+        return RowSample(*(column[chosen] for column in columns))

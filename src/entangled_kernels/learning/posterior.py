@@ -1,4 +1,4 @@
-"""The Gaussian-process view of a ridge fit: how sure the model is of a prediction, and leave-one-out."""
+"""The Gaussian-process view of a ridge fit: variances of predictions, and leave-one-out residuals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LARGEST_LEVERAGE = 1.0 - 1e-9
 
 
 class GroupVariance(NamedTuple):
-    """Variance that the targets of a group have in common, phi^T (diag(plain) + L L^T) phi.
+    """Variance that all targets of a group have, phi^T (diag(plain) + L L^T) phi.
 
     Attributes
     ----------
@@ -74,8 +74,8 @@ class FunctionPosterior:
         For its bases and its mean.
     alpha : float
     identity : float
-        Prior variance of the directions that the reduction dropped, which no training row
-        determines.
+        Prior variance along features that the reduction dropped, since they are constant in the
+        training rows.
     groups : list of GroupVariance
     Q : ndarray of shape (m', k, r), or (m', p, r) with missing targets
         N_i = Q[:, :, i]^T in reduced coordinates.
@@ -100,8 +100,8 @@ class FunctionPosterior:
     def relative_variance(self, Phi: Array) -> Array:
         """Variance of a new observation in units of the noise, mean over outputs, (n,) for features (n, m).
 
-        It depends on no residual, so it says where a model knows less, not how large its errors
-        are.
+        It depends on no residual: it tells rows that are far from the training rows, not how large
+        errors are.
         """
         relative = np.empty(len(Phi))
         for rows, shared, spread in self.chunks(Phi, reduced=True):
@@ -133,11 +133,11 @@ class FunctionPosterior:
             shared = np.empty((len(rows), p if missing else 1))
             spread = np.empty((len(rows), self.Q.shape[1], r))
             for columns, centre, plain, L in self.groups:
-                own = inner - centre
-                variance = own**2 @ plain + np.sum((own @ L) ** 2, axis=1) + outside
-                places = columns if missing else slice(None)
-                shared[:, places] = variance[:, None]
-                spread[:, places] = np.tensordot(own, self.Q[:, places], axes=1)
+                features = inner - centre
+                variance = features**2 @ plain + np.sum((features @ L) ** 2, axis=1) + outside
+                targets = columns if missing else slice(None)
+                shared[:, targets] = variance[:, None]
+                spread[:, targets] = np.tensordot(features, self.Q[:, targets], axes=1)
             if self.directions is not None:
                 # Without operators; V V^T diag(shared) V V^T = spread spread^T.
                 V, root = self.directions, np.sqrt(shared)[:, :, None]
@@ -254,11 +254,11 @@ def fit_function_posterior(
         P = factor.inner(np.array([alpha]))[0][0]
         tall = solve_triangular(lower_factor(P), tall.T, lower=True).T
     plain, Q = kernel.identity * h, tall.reshape(m, k, r)
-    # Sums over the training rows of the variance that outputs share, and of each output's remaining
-    # part.
+    # Sums over the training rows of the variance of the plain part, which outputs share, and of that
+    # of the operators.
     shared = float(problem.scale @ plain) + float(np.einsum("f,fl,fl->", problem.scale, L, L))
     energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)
-    own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
+    separate = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
     directions = target_directions(problem, kernel, alpha)
     return FunctionPosterior(
         problem=problem,
@@ -267,7 +267,7 @@ def fit_function_posterior(
         groups=[GroupVariance(np.arange(problem.n_outputs), np.zeros(m), plain, L)],
         Q=Q,
         mean_share=np.full(problem.n_outputs, 1.0 / problem.weight if problem.centred else 0.0),
-        degrees_of_freedom=(shared * _shares(directions) + own) / alpha + problem.centred,
+        degrees_of_freedom=(shared * _shares(directions) + separate) / alpha + problem.centred,
         directions=directions,
     )
 
@@ -287,7 +287,7 @@ def _fit_missing(ridge: MissingTargetsRidge, alpha: float) -> FunctionPosterior:
         E = solve_triangular(lower, tall.T, lower=True).T.reshape(E.shape)
     centre, m = problem.mean_phi @ problem.features, len(problem.scale)
     groups, freedom = list[GroupVariance](), np.full(len(E), float(problem.centred))
-    for (columns, second), factor, (_, own) in zip(
+    for (columns, second), factor, (_, group) in zip(
         ridge.groups, factors, missing.groups, strict=True
     ):
         axes = ridge.root  # axes axes^T = A (C A + alpha I)^-1
@@ -296,7 +296,7 @@ def _fit_missing(ridge: MissingTargetsRidge, alpha: float) -> FunctionPosterior:
             axes = np.asarray(solve_triangular(factor, root, lower=True).T)
         freedom[columns] += float(np.sum((second.C @ axes) * axes))
         freedom[columns] += np.einsum("ofr,ofr->o", second.C @ E[columns], E[columns]) / alpha
-        shift = own.mean_phi - centre if problem.centred else -centre
+        shift = group.mean_phi - centre if problem.centred else -centre
         groups.append(GroupVariance(columns, shift, np.zeros(m), np.sqrt(alpha) * axes))
     directions = target_directions(problem, ridge.kernel, alpha)
     if directions is not None:
@@ -324,8 +324,9 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     - H)^-1 times the residual with it. Rows and columns of H that belong to missing targets are
     left out.
 
-    The kernel, and the feature map, have seen the row, so the residuals are somewhat too small;
-    `EntangledKernelRidgeCV` learns both again in every fold.
+    The kernel and the feature map were fitted with the row, so the residuals are somewhat too
+    small; `EntangledKernelRidgeCV` fits both again in every fold. Predictions of reduced rank keep
+    their directions; with missing targets their residuals are approximate.
 
     Time m' r p + min(p, r)^3 for every row.
     """
@@ -334,14 +335,14 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     left = np.full_like(errors, np.nan)
     for rows, shared, spread in unit.chunks(sample.Phi):
         weight, present = sample.weight[rows], np.isfinite(errors[rows])
-        own = np.maximum(
+        free = np.maximum(
             1.0 - weight * (shared / unit.alpha + unit.mean_share), 1.0 - _LARGEST_LEVERAGE
         )
-        scaled = np.where(present, errors[rows], 0.0) / own
+        scaled = np.where(present, errors[rows], 0.0) / free
         if spread.shape[2] > 0:
-            # I - H = diag(own) - spread S^T with S (t, p, r), zero for missing targets.
+            # I - H = diag(free) - spread S^T with S (t, p, r), zero for missing targets.
             S = (spread * (weight / unit.alpha)[:, :, None]).transpose(0, 2, 1)  # (t, r, p)
-            over = spread / own[:, :, None]
+            over = spread / free[:, :, None]
             along = np.linalg.solve(np.eye(S.shape[1]) - S @ over, S @ scaled[:, :, None])
             scaled = scaled + (over @ along)[:, :, 0]
         left[rows] = np.where(present, scaled, np.nan)
@@ -349,7 +350,7 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     # targets.
     weight = sample.weight.sum(axis=1) / np.count_nonzero(sample.weight, axis=1)
     leverage = np.minimum((relative - 1.0) * weight, _LARGEST_LEVERAGE)
-    # The relative variance as it is without the row.
+    # The relative variance in the model without the row.
     relative = 1.0 + leverage / (1.0 - leverage) / weight
     left = without_rounding(left, sample.Y)
     return Residuals(left, sample.row_weight, np.arange(len(left)), relative)

@@ -65,7 +65,7 @@ class Problem:
         Orthonormal basis of the range of the features' second moments, in the coordinates of the
         moments; after `restored`, in those of the original rows.
     outputs : ndarray of shape (p, k)
-        Orthonormal basis of the outputs that the features say anything about, likewise.
+        Orthonormal basis of the outputs that the features explain, likewise.
     scale : ndarray of shape (m',)
         The features' second moments in these coordinates, positive: their matrix is diag(scale).
     targets : ndarray of shape (m', k)
@@ -191,7 +191,7 @@ class Problem:
 def reduce_moments(
     moments: Moments, *, centred: bool, rows: CompressedRows | None = None
 ) -> Problem:
-    """Rotate features to the range of their second moments, outputs to what the features can reach.
+    """Rotate features to the range of their second moments, outputs to those that the features explain.
 
     Parameters
     ----------
@@ -327,10 +327,10 @@ def reduce_centred_rows(
     for_ascent: bool = True,
     every_output: bool = False,
 ) -> Problem | None:
-    """What `reduce_moments` gives for a model with an intercept, from one decomposition of the rows.
+    """The result of `reduce_moments` for a model with an intercept, from one decomposition of the rows.
 
-    None for large tables, and for columns of very different lengths, whose short ones only moments
-    keep.
+    None for large tables, and where the lengths of columns differ so much that only moments keep
+    the short ones.
 
     Parameters
     ----------
@@ -338,11 +338,11 @@ def reduce_centred_rows(
     Y : ndarray of shape (n, p)
     weight : ndarray of shape (n,) or None
     for_ascent : bool, default=True
-        Without it the alignment has another unit, and outputs are in any basis of what features can
-        reach: neither matters to a kernel in closed form.
+        Without it the alignment has another unit, and outputs are in any basis of those that the
+        features explain: neither matters to a kernel in closed form.
     every_output : bool, default=False
-        Keep the outputs as they are, unless far fewer would do: less work where no kernel is
-        learned.
+        Do not rotate the outputs, unless they are more than twice as many as axes: less work where
+        no kernel is learned.
 
     Notes
     -----
@@ -406,10 +406,10 @@ def reduce_centred_rows(
 
 
 def _axes_of_rows(A: Array, root: Array) -> tuple[Array, Array, Array]:
-    """Left axes (n, m'), lengths (m',) and right axes (m, m') of rows A (n, m), without those of no length.
+    """Left axes (n, m'), lengths (m',) and right axes (m, m') of rows A (n, m), without those of length zero.
 
-    The longest come first: what follows keeps the digits of short axes behind long ones only.
-    Of A times ``root`` (n,) from the left nothing is left but rounding.
+    The longest come first, since decompositions that follow keep the digits of short axes only
+    behind long ones. ``root`` (n,) is a null vector: root @ A is zero up to rounding.
     """
     wide = len(A) <= A.shape[1]
     if min(A.shape) >= _WORTH_SQUARING:
@@ -426,12 +426,13 @@ def _axes_of_rows(A: Array, root: Array) -> tuple[Array, Array, Array]:
 
 
 def _no_axis_is_short(squares: Array, null: Array | None) -> bool:
-    """Whether eigenvalues of a psd matrix, but for that of the null vector, keep most of their digits."""
-    own, size = squares, float(np.trace(squares)) / len(squares)
+    """Whether all eigenvalues of a psd matrix, except that of a null vector, are far above rounding."""
     if null is not None:
-        own = squares + np.outer(size / float(null @ null) * null, null)
-    factor, failed = dpotrf(own)
-    return not failed and dpocon(factor, float(np.abs(own).sum(axis=0).max()))[0] > _SHORTEST_SQUARE
+        size = float(np.trace(squares)) / len(squares)
+        squares = squares + np.outer(size / float(null @ null) * null, null)
+    factor, failed = dpotrf(squares)
+    norm = float(np.abs(squares).sum(axis=0).max())
+    return not failed and dpocon(factor, norm)[0] > _SHORTEST_SQUARE
 
 
 def _centre(rows: Array, weight: Array, total: float) -> tuple[Array, Array]:
@@ -441,7 +442,7 @@ def _centre(rows: Array, weight: Array, total: float) -> tuple[Array, Array]:
     first = rows[np.argmax(weight > 0.0)]
     mean = first + weight @ (rows - first) / total
     centred = rows - mean
-    # The mean is rounded at its own size; what that leaves would be an axis of its own.
+    # The mean is rounded relative to its size; the remaining mean would add an axis.
     left = weight @ centred / total
     return mean + left, centred - left
 
@@ -451,9 +452,9 @@ def _row_space(
 ) -> Array | None:
     """Orthonormal basis (p, k) of the row space, by default the principal axes; None if it is everything.
 
-    Rank is decided with every output in its ``unit`` and every row at unit length, so that none is
-    lost for being small. Any basis would do, but solvers may start from its axes, and the
-    ``principal`` ones do not depend on the coordinates that rows were ``compressed`` to.
+    The rank is that of outputs in their ``unit`` and rows of unit length, so that small outputs and
+    rows count too. Any basis would do, but solvers may start from its axes, and the ``principal``
+    ones do not depend on the coordinates that rows were ``compressed`` to.
 
     Where units are very different, the basis is a QR factor of the rows from the largest unit to
     the smallest with column pivoting: that is accurate to rounding of each target's unit, while
@@ -468,7 +469,7 @@ def _row_space(
     wide = len(scaled) < p
     values = eigvalsh(scaled @ scaled.T if wide else scaled.T @ scaled)
     if values[0] > _CLEARLY_POSITIVE * values[-1]:
-        # Squares tell no small values from rounding, but that there is none.
+        # Squares of singular values are enough to see that none is small.
         directions = scaled if wide else np.eye(p)
     else:
         _, values, directions = svd(scaled, full_matrices=False)
@@ -536,7 +537,7 @@ class CompressedRows:
 def compress_for_fit(
     Phi: Array, Y: Array, weight: Array | None, *, centred: bool
 ) -> CompressedRows:
-    """Rows in as few columns as one fit on all of them needs, with all that the fit asks for."""
+    """Rows in as few columns as a fit on all of them needs."""
     everything = np.arange(len(Y))
     if not centred or not subspace_is_small(Phi.shape[1], Y.shape[1], [everything], len(Y)):
         return rotate_to_axes(compress_rows(Phi, Y, centred=centred), weight, centred=centred)
@@ -622,7 +623,7 @@ def rotate_to_axes(
 
 
 def columns_are_alike(rows: Array) -> bool:
-    """Whether there are columns other than zero, and these are of lengths that one decomposition can keep."""
+    """Whether a column is not zero, and the lengths of all that are not differ by less than a thousand."""
     lengths = np.linalg.norm(rows, axis=0)
     longest = lengths.max(initial=0.0)
     return bool(longest > 0.0 and not np.any((lengths > 0.0) & (lengths < _SHORT * longest)))
@@ -648,9 +649,8 @@ class OutputSubspace:
     Attributes
     ----------
     rows : CompressedRows
-        Moments of a part, or of a union of parts, have from these rows the right means, C and B.
-        The targets' own scatter V is too small by what lies outside of the subspace; `squares` and
-        `norms` have that.
+        Moments of a part, or of a union of parts, have the right means, C and B. Their scatter V of
+        the targets lacks the part outside of the subspace; `squares` and `norms` include it.
 
     Notes
     -----

@@ -63,7 +63,7 @@ class LearnedKernel:
     def mixed(self, identity: float, share: float) -> LearnedKernel:
         """``share`` times this kernel plus ``identity`` times the plain kernel.
 
-        With ``share=0`` nothing of the learned part is left, not even operators that are zero.
+        With ``share=0`` the result has no operators, rather than operators that are zero.
         """
         if share == 0.0:
             return LearnedKernel(identity, self.L[:, :0], self.Q[:, :, :0])
@@ -117,9 +117,9 @@ def _leading_directions(targets: Array, coefs: Array, count: int) -> Array:
 
 
 def lower_factor(matrix: Array) -> Array:
-    """Cholesky factor of a positive definite matrix, with more on its diagonal where rounding made it none.
+    """Cholesky factor of a positive definite matrix.
 
-    That is what the tiniest alphas come to: they are smaller than the rounding of the rest.
+    With a tiny alpha rounding may make the matrix indefinite; then its diagonal is increased.
     """
     size, added = float(np.trace(matrix)) / max(1, len(matrix)), 0.0
     for _ in range(_MOST_TRIES):
@@ -185,8 +185,8 @@ class KernelRidgeFactor:
             X, b = np.tensordot(self.U.T, X, axes=1), self.U.T @ b
         self.X, self.b = X, b  # (m', k, r) and (m', k)
         outside = self.X[self.levels == 0.0]
-        # Where Q lies in the span of L, what is left outside is rounding, which a small alpha would
-        # blow up.
+        # Where Q lies in the span of L, the part outside is rounding, which a small alpha would
+        # magnify.
         if self.U is not None and np.linalg.norm(outside) <= _ROUNDING * np.linalg.norm(self.X):
             self.X[self.levels == 0.0] = 0.0
         self._eigen: tuple[Array, Array] | None = None
@@ -303,8 +303,8 @@ class MissingTargetsRidge:
         self.problem, self.kernel = problem, kernel
         self.Q = np.einsum("ok,fkr->ofr", problem.outputs, kernel.Q)  # (p, m', r)
         self.groups = [
-            (columns, own.second_moments(centred=problem.centred))
-            for columns, own in problem.missing.groups
+            (columns, group.second_moments(centred=problem.centred))
+            for columns, group in problem.missing.groups
         ]
         # A_h with A_h A_h^T = A, of no more columns than the rank of A, and the inverse of A if it
         # has one.

@@ -36,8 +36,7 @@ __all__ = [
     "starting_point",
 ]
 
-# With fewer multiplications per step than this, waking a second BLAS thread costs more than it
-# saves.
+# With fewer multiplications per step than this, a second BLAS thread costs more than it saves.
 _SMALL_STEP = 2e7
 # A step of the ascent must bring this share of the increase that the gradient promises.
 SUFFICIENT_INCREASE = 1e-4
@@ -47,7 +46,7 @@ FindStep = Callable[[Line, list[float], Array, float], float]
 
 
 class Progress(NamedTuple):
-    """What a callback is told after every step: Q (m', k, r) has unit norm and must not be changed."""
+    """State of an iterative solver after a step, for callbacks; Q (m', k, r) has unit norm."""
 
     n_iter: int
     value: float
@@ -56,7 +55,7 @@ class Progress(NamedTuple):
 
 
 class FitSettings(NamedTuple):
-    """How to learn a kernel and solve the ridge problem with it; solvers read what they know.
+    """How to learn a kernel and solve the ridge problem with it.
 
     Attributes
     ----------
@@ -137,7 +136,7 @@ class SolverResult(NamedTuple):
         Whether the tolerance was met; always true of a closed form.
     reason : str
         Why the solver stopped: ``"closed form"``, ``"tolerance"``, ``"max_iter"``, ``"callback"``,
-        ``"nothing to learn"`` from features that tell nothing of the targets, or ``"stalled"`` when
+        ``"nothing to learn"`` where features and targets are uncorrelated, or ``"stalled"`` where
         no step raises the alignment although the gradient is not small.
     n_iter, n_evaluations : int
     history : ndarray
@@ -155,7 +154,7 @@ class SolverResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Solver:
-    """A way to learn a kernel, and what is to be known of it.
+    """A way to learn a kernel, and its properties.
 
     Attributes
     ----------
@@ -190,8 +189,8 @@ def solve_closed_form(
     of the alignment itself: vec(W^T) vec(W^T)^T / ||W||^2, for every mix but 0, where the metric
     alone maximises.
 
-    A ``rank`` asks for the best approximation of D by that many Kraus operators, within the outputs
-    that the features reach; without it the first part stays a metric and the second is one
+    With a ``rank``, the result is the best approximation of D by that many Kraus operators, for the
+    outputs that the features explain. Without it the first part is a metric and the second one
     operator.
 
     Time m' k, or m' k (m' + k) + r m' k with a rank.
@@ -266,7 +265,7 @@ def solve_ascent(
 def ascend(
     problem: Problem, settings: FitSettings, find_step: FindStep, callback: Callback = None
 ) -> SolverResult:
-    """Steepest ascent on the sphere, its steps found by a rule.
+    """Steepest ascent on the unit sphere, with steps by a rule.
 
     ``find_step(line, history, gradient, last)`` gets the objective along the gradient, its values
     so far, the gradient, and the last step, and gives the next step; zero ends the ascent.
@@ -305,7 +304,7 @@ def ascend(
 
 
 def _double_and_halve(line: Line, history: list[float], gradient: Array, last: float) -> float:
-    """Longest of twice the last step, or one of unit length, and its halves that rises enough, or 0."""
+    """The first step that raises the objective enough: twice the last, or unit length, halved; or 0."""
     gradient_norm = float(np.linalg.norm(gradient))
     step = 2.0 * last or 1.0 / gradient_norm
     for _ in range(MAX_HALVINGS):
@@ -364,7 +363,7 @@ def solve_lbfgs(problem: Problem, settings: FitSettings, callback: Callback = No
             jac=True,
             method="L-BFGS-B",
             callback=after_step,
-            # SciPy's tests look at single entries and single steps; `after_step` decides instead.
+            # `after_step` decides when to stop: SciPy's tests are of single entries and single steps.
             options={
                 "maxiter": settings.max_iter,
                 "maxfun": 100 * settings.max_iter,
@@ -389,12 +388,12 @@ def starting_point(problem: Problem, settings: FitSettings) -> Array:
 
     Notes
     -----
-    The plain kernel is the identity in as many operators as there may be. With m' * k operators
-    each holds one (feature, output) pair, and D is the identity. With fewer, each holds a piece of
-    a diagonal of the (feature, output) table, so that it pairs no feature and no output twice: then
-    no operator starts in a subspace that the gradient of the partial-trace term cannot leave, and
-    once every pair is taken the partial trace of D is the identity. Diagonals begin at the
-    strongest features and outputs, and entries take the signs of the targets.
+    With m' * k operators each has one (feature, output) pair, and D is the identity. With fewer,
+    each has a piece of a diagonal of the (feature, output) table, so that no feature and no output
+    is in it twice: otherwise an operator would start in a subspace that the gradient of the
+    partial-trace term cannot leave. If all pairs are used, the partial trace of D is the identity.
+    Diagonals begin at the strongest features and outputs, and entries have the signs of the
+    targets.
     """
     targets = problem.targets
     m, k = targets.shape
@@ -407,12 +406,12 @@ def starting_point(problem: Problem, settings: FitSettings) -> Array:
         return np.asarray(Q / np.linalg.norm(Q))
     features = np.argsort(-np.linalg.norm(targets, axis=1), kind="stable")
     outputs = np.argsort(-np.linalg.norm(targets, axis=0), kind="stable")
-    diagonal, place = np.divmod(np.arange(min(m * k, rank * min(m, k))), min(m, k))
-    feature = features[(place + diagonal * (m >= k)) % m]
-    output = outputs[(place + diagonal * (m < k)) % k]
+    diagonal, position = np.divmod(np.arange(min(m * k, rank * min(m, k))), min(m, k))
+    feature = features[(position + diagonal * (m >= k)) % m]
+    output = outputs[(position + diagonal * (m < k)) % k]
     # Consecutive pairs belong to one operator; the first operators hold one pair more than the
     # last.
-    sizes = [len(pairs) for pairs in np.array_split(place, rank)]
+    sizes = [len(pairs) for pairs in np.array_split(position, rank)]
     Q = np.zeros((m, k, rank))
     signs = np.where(targets[feature, output] < 0, -1.0, 1.0)
     Q[feature, output, np.repeat(np.arange(rank), sizes)] = signs
@@ -427,7 +426,7 @@ SOLVERS: Final[dict[str, Solver]] = {
 
 
 def solve(problem: Problem, settings: FitSettings, callback: Callback = None) -> SolverResult:
-    """Learn a kernel; the plain kernel where the features say nothing of the targets.
+    """Learn a kernel; the plain kernel where features and targets are uncorrelated.
 
     ``callback`` gets a `Progress` after every step of an iterative solver; a true answer stops it.
     """
