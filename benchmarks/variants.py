@@ -158,11 +158,13 @@ def variant_problem(variant: Variant, Phi: Array, Y: Array) -> Problem:
             norms=(float(np.linalg.norm(raw.V)) / energy, 1.0),
             n_outputs=problem.n_outputs,
         )
-        whitener = problem.features / np.sqrt(problem.scale)
-        problem = replace(
-            problem, whitened=whole.transformed(whitener, problem.outputs, whitened=True)
-        )
-    return problem.restored(rows, moments)
+        # Bases in the coordinates of the compressed rows, as the moments are.
+        features, outputs = problem.features, problem.outputs
+        features = features if rows.features is None else rows.features.T @ features
+        outputs = outputs if rows.outputs is None else rows.outputs.T @ outputs
+        whitener = features / np.sqrt(problem.scale)
+        problem = replace(problem, whitened=whole.transformed(whitener, outputs, whitened=True))
+    return problem
 
 
 def mix_of(variant: Variant, problem: Problem) -> float:

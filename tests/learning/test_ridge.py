@@ -27,7 +27,7 @@ def test_path_against_the_dense_system(make_rows, rng, shape, centred, identity,
     Phi, Y = make_rows(n, m, p)
     rows = compress_rows(Phi, Y, centred=centred)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
-    problem = reduce_moments(moments, centred=centred, rows=rows).restored(rows, moments)
+    problem = reduce_moments(moments, centred=centred, rows=rows)
     reduced, k = problem.targets.shape
     L = rng.normal(size=(reduced, n_columns))
     r = problem.full_rank if rank == "full" else rank

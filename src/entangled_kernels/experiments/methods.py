@@ -143,7 +143,7 @@ def fit_published(
                 scores[candidate] = scores.get(candidate, 0.0) + fold.errors(path).sum(axis=1)
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
-    problem = reduce_moments(moments, centred=False, rows=rows).restored(rows, moments)
+    problem = reduce_moments(moments, centred=False, rows=rows)
     kernels, models = ascend(problem), {}
     for prediction, scores in errors.items():
         candidate = min(scores, key=lambda candidate: float(scores[candidate].min()))

@@ -62,10 +62,9 @@ class Problem:
     n_features, n_outputs : int
         m and p of the original rows.
     features : ndarray of shape (m, m')
-        Orthonormal basis of the range of the features' second moments, in the coordinates of the
-        moments; after `restored`, in those of the original rows.
+        Orthonormal basis of the range of the features' second moments.
     outputs : ndarray of shape (p, k)
-        Orthonormal basis of the outputs that the features explain, likewise.
+        Orthonormal basis of the outputs that the features explain.
     scale : ndarray of shape (m',)
         The features' second moments in these coordinates, positive: their matrix is diag(scale).
     targets : ndarray of shape (m', k)
@@ -100,25 +99,6 @@ class Problem:
     weight: float
     target_scatter: Array
     missing: Moments | None = None
-
-    def restored(self, rows: CompressedRows, moments: Moments) -> Problem:
-        """The same problem with bases and means in the coordinates of the rows before compression."""
-        problem = self
-        if rows.features is not None:
-            mean_phi = self.mean_phi @ rows.features.T + rows.first_phi
-            problem = replace(problem, features=rows.features @ self.features, mean_phi=mean_phi)
-        if rows.outputs is not None:
-            scatter = rows.target_scatter
-            if scatter is None:
-                V = moments.second_moments(centred=self.centred).V
-                scatter = np.einsum("ok,ok->o", rows.outputs @ V, rows.outputs)
-            problem = replace(
-                problem,
-                outputs=rows.outputs @ self.outputs,
-                mean_y=self.mean_y @ rows.outputs.T + rows.first_y,
-                target_scatter=scatter,
-            )
-        return problem
 
     @property
     def full_rank(self) -> int:
@@ -201,7 +181,8 @@ def reduce_moments(
     centred : bool
         Whether the model has an intercept: then everything is about the mean of each column.
     rows : CompressedRows, optional
-        Where the moments are those of compressed rows; the problem stays in their coordinates.
+        Where the moments are those of compressed rows; the problem is in coordinates of the rows
+        before compression.
 
     Notes
     -----
@@ -212,23 +193,15 @@ def reduce_moments(
 
     Time m^3 + m^2 p, once.
     """
-    if not moments.complete:
-        problem = reduce_moments(
-            complete_moments(moments, centred=centred), centred=centred, rows=rows
-        )
-        offset: Array | float = 0.0
-        if rows is not None and rows.features is not None:
-            # After `Problem.restored`, features are taken from rows before compression.
-            offset = rows.first_phi @ rows.features @ problem.features
-        return replace(problem, missing=moments.rotated(problem.features, offset))
+    complete = moments if moments.complete else complete_moments(moments, centred=centred)
     features_in, outputs_in = (None, None) if rows is None else (rows.features, rows.outputs)
-    m = moments.n_features if features_in is None else len(features_in)
-    p = moments.n_outputs if outputs_in is None else len(outputs_in)
+    m = complete.n_features if features_in is None else len(features_in)
+    p = complete.n_outputs if outputs_in is None else len(outputs_in)
     ones = np.ones(p) if outputs_in is None else outputs_in.sum(axis=0)
-    working = moments.second_moments(centred=centred)
+    working = complete.second_moments(centred=centred)
 
     scale, features = principal_axes(
-        moments.C, None if centred else np.sqrt(moments.weight) * moments.mean_phi
+        complete.C, None if centred else np.sqrt(complete.weight) * complete.mean_phi
     )
     targets = features.T @ working.B  # (m', p)
 
@@ -238,7 +211,7 @@ def reduce_moments(
     # The vector of ones would hide targets in small units.
     ones_apart = not centred and outputs_in is None and _are_graded(unit)
     if not centred:
-        spanning = np.vstack([spanning, np.sqrt(moments.weight) * moments.mean_y])
+        spanning = np.vstack([spanning, np.sqrt(complete.weight) * complete.mean_y])
         if not ones_apart:
             length = np.sqrt(np.trace(working.V) / p)
             spanning = np.vstack([spanning, length * ones])
@@ -246,7 +219,7 @@ def reduce_moments(
     # Rotating a basis that keeps the digits of small units would mix them with those of large ones.
     if rows is None or not rows.graded:
         basis = _row_space(spanning, unit, compressed=outputs_in is not None)
-    outputs = np.eye(moments.n_outputs) if basis is None else basis
+    outputs = np.eye(complete.n_outputs) if basis is None else basis
     targets = targets @ outputs
     if ones_apart:
         outputs = _append_ones(outputs)
@@ -254,9 +227,24 @@ def reduce_moments(
 
     norms = None if rows is None else rows.norms
     objective = Alignment.from_moments(
-        moments, centred=centred, ones=ones, n_outputs=p, norms=norms
+        complete, centred=centred, ones=ones, n_outputs=p, norms=norms
     )
-    whitener = features / np.sqrt(scale)
+    whitened = objective.transformed(features / np.sqrt(scale), outputs, whitened=centred)
+
+    mean_phi = complete.mean_phi if centred else np.zeros(complete.n_features)
+    mean_y = complete.mean_y if centred else np.zeros(complete.n_outputs)
+    target_scatter, basis, offset = np.diag(working.V), features, np.zeros(features.shape[1])
+    # Bases and means of the rows before compression.
+    if rows is not None and rows.features is not None:
+        offset = rows.first_phi @ rows.features @ basis
+        features = rows.features @ basis
+        mean_phi = mean_phi @ rows.features.T + rows.first_phi
+    if rows is not None and rows.outputs is not None:
+        target_scatter = np.einsum("ok,ok->o", rows.outputs @ working.V, rows.outputs)
+        if rows.target_scatter is not None:
+            target_scatter = rows.target_scatter
+        outputs = rows.outputs @ outputs
+        mean_y = mean_y @ rows.outputs.T + rows.first_y
     return Problem(
         centred=centred,
         n_features=m,
@@ -265,12 +253,13 @@ def reduce_moments(
         outputs=outputs,
         scale=scale,
         targets=targets,
-        whitened=objective.transformed(whitener, outputs, whitened=centred),
-        mean_phi=moments.mean_phi if centred else np.zeros(moments.n_features),
-        mean_y=moments.mean_y if centred else np.zeros(moments.n_outputs),
-        n_samples=moments.n_samples,
-        weight=moments.weight,
-        target_scatter=np.diag(working.V),
+        whitened=whitened,
+        mean_phi=mean_phi,
+        mean_y=mean_y,
+        n_samples=complete.n_samples,
+        weight=complete.weight,
+        target_scatter=target_scatter,
+        missing=None if moments.complete else moments.rotated(basis, offset),
     )
 
 
@@ -303,7 +292,7 @@ def reduce_rows(
         rows = compress_rows(Phi, np.zeros((len(Phi), 1)), centred=centred)
         rows = rotate_to_axes(rows, weights.max(axis=1), centred=centred)
         moments = Moments.from_arrays(rows.Phi, Y, weights)
-        problem = reduce_moments(moments, centred=centred, rows=rows).restored(rows, moments)
+        problem = reduce_moments(moments, centred=centred, rows=rows)
         if wide:
             return problem, None
         return problem, moments if rows.features is None else Moments.from_arrays(Phi, Y, weights)
@@ -313,7 +302,7 @@ def reduce_rows(
         return direct, None if wide else Moments.from_arrays(Phi, Y, weight)
     rows = compress_for_fit(Phi, Y, weight, centred=centred)
     moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
-    problem = reduce_moments(moments, centred=centred, rows=rows).restored(rows, moments)
+    problem = reduce_moments(moments, centred=centred, rows=rows)
     if wide or rows.outputs is not None:
         return problem, None
     return problem, moments if rows.features is None else Moments.from_arrays(Phi, Y, weight)
