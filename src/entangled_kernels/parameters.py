@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 __all__ = [
@@ -350,10 +351,11 @@ def validate_rows(estimator: Any, X: Any, **checks: Any) -> Any:
 
 
 @contextmanager
-def naming_columns(X: Any) -> Iterator[None]:
+def naming_columns(X: Any, feature_map: Any = None) -> Iterator[None]:
     """Name the columns of a data frame that an error is about: text, dates, missing values or infinity.
 
-    Columns are only searched after an error, so that valid tables cost nothing.
+    Columns are only searched after an error, so that valid tables cost nothing. If a feature map
+    does not accept sparse rows, the error names an alternative.
     """
     try:
         yield
@@ -362,6 +364,11 @@ def naming_columns(X: Any) -> Iterator[None]:
             f"X has columns too large or too small for its features: {error}"
         ) from error
     except (TypeError, ValueError) as error:
+        if feature_map is not None and issparse(X) and "sparse" in str(error).lower():
+            raise TypeError(
+                f"X is sparse, and {type(feature_map).__name__} needs dense rows; use X.toarray(), or a "
+                f"feature_map for sparse rows, such as MaxAbsScaler() ({error})"
+            ) from error
         sentence = _with_columns(str(error), X) if hasattr(X, "columns") else None
         if sentence is None:
             raise

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy, deepcopy
 from functools import partial
 from typing import Any, Self
 
 import joblib
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, _safe_indexing, check_array, check_consistent_length, get_tags
 from sklearn.utils.validation import _num_samples, validate_data
@@ -67,7 +65,6 @@ __all__ = [
     "COLUMN_ATTRIBUTES",
     "EntangledRegressor",
     "NoveltyWarning",
-    "explaining_sparse_rows",
     "fitted_attribute",
 ]
 
@@ -756,8 +753,7 @@ class EntangledRegressor(MultiTargetRegressor):
         feature_map = maps[0] if len(maps) == 1 else self._choose_map(maps, rows)
         if not is_fitted(feature_map):
             targets = self._targets_like_y(rows.Y)
-            with explaining_sparse_rows(feature_map, rows.X):
-                feature_map = fit_feature_map(feature_map, rows.X, targets, rows.weight)
+            feature_map = fit_feature_map(feature_map, rows.X, targets, rows.weight)
         return feature_map, scale
 
     def _check_batch(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Rows:
@@ -927,17 +923,3 @@ def _faded(sample_weight: Any, factors: Array) -> Any:
         return weight * (factors[:, None] if weight.ndim == 2 else factors)
     except (TypeError, ValueError):
         return sample_weight
-
-
-@contextmanager
-def explaining_sparse_rows(feature_map: Any, X: Any) -> Iterator[None]:
-    """Turn the error of a map that does not accept sparse rows into one that names an alternative."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if not issparse(X) or "sparse" not in str(error).lower():
-            raise
-        raise TypeError(
-            f"X is sparse, and {type(feature_map).__name__} needs dense rows; use X.toarray(), or a "
-            f"feature_map for sparse rows, such as MaxAbsScaler() ({error})"
-        ) from error

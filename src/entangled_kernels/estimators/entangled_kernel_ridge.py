@@ -48,7 +48,6 @@ from .base import MultiTargetRegressor
 from .entangled import (
     COLUMN_ATTRIBUTES,
     EntangledRegressor,
-    explaining_sparse_rows,
     fitted_attribute,
 )
 
@@ -294,18 +293,17 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
             check_range("X", X)
             return None, X
         targets = self._targets_like_y(rows.Y)
-        with explaining_sparse_rows(feature_map, X):
-            if n > FIRST_BLOCK and not FeatureMapTraits.of(feature_map).cross_fitted:
-                feature_map = fit_feature_map(feature_map, X, targets, rows.weight)
-                m = map_features(feature_map, _safe_indexing(X, slice(0, 1))).shape[1]
-                # With more columns than rows, moments would take more memory than the features.
-                if n > 2 * block_height(m) and m + p <= n:
-                    return feature_map, None
-                Phi = map_features(feature_map, X)
-            else:
-                feature_map, Phi = fit_and_map(
-                    feature_map, X, targets, rows.weight, ensure_min_samples=2
-                )
+        if n > FIRST_BLOCK and not FeatureMapTraits.of(feature_map).cross_fitted:
+            feature_map = fit_feature_map(feature_map, X, targets, rows.weight)
+            m = map_features(feature_map, _safe_indexing(X, slice(0, 1))).shape[1]
+            # With more columns than rows, moments would take more memory than the features.
+            if n > 2 * block_height(m) and m + p <= n:
+                return feature_map, None
+            Phi = map_features(feature_map, X)
+        else:
+            feature_map, Phi = fit_and_map(
+                feature_map, X, targets, rows.weight, ensure_min_samples=2
+            )
         check_range("the output of feature_map", Phi)
         return feature_map, Phi
 

@@ -57,7 +57,7 @@ from ..streams.row_stream import (
 )
 from ..uncertainty import HeldOut
 from .base import MultiTargetRegressor, route_groups
-from .entangled import EntangledRegressor, explaining_sparse_rows, fitted_attribute
+from .entangled import EntangledRegressor, fitted_attribute
 from .entangled_kernel_ridge import (
     EntangledKernelRidge,
     SolverParams,
@@ -269,19 +269,18 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             random_state=self.random_state,
         )
         memory = float(get_config()["working_memory"]) * 2**20
-        with explaining_sparse_rows(next(iter(maps.values())), X):
-            selected = search_rows(
-                X,
-                rows.Y,
-                rows.weight,
-                maps,
-                splits,
-                self._search_settings(),
-                scale=scale,
-                keys=sampling_keys(rows.X, rows.Y),
-                report=_print_progress(len(maps), progress) if self.verbose else progress,
-                most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
-            )
+        selected = search_rows(
+            X,
+            rows.Y,
+            rows.weight,
+            maps,
+            splits,
+            self._search_settings(),
+            scale=scale,
+            keys=sampling_keys(rows.X, rows.Y),
+            report=_print_progress(len(maps), progress) if self.verbose else progress,
+            most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
+        )
         self._model = self._keep(selected)
         return self
 

@@ -189,7 +189,7 @@ def fit_feature_map(
     if feature_map is None:
         return None
     fitted = clone(feature_map)
-    with naming_columns(X):
+    with naming_columns(X, feature_map):
         Y, weights = _fit_arguments(fitted, targets, sample_weight)
         return fitted.fit(X, Y, **weights)
 
@@ -206,9 +206,10 @@ def fit_and_map(
         fitted = fit_feature_map(feature_map, X, targets, sample_weight)
         return fitted, map_features(fitted, X, **checks)
     fitted = clone(feature_map)
-    with naming_columns(X):
+    with naming_columns(X, feature_map):
         Y, weights = _fit_arguments(fitted, targets, sample_weight)
-        return fitted, _check_features(fitted.fit_transform(X, Y, **weights), checks)
+        Phi = fitted.fit_transform(X, Y, **weights)
+        return fitted, map_features(None, Phi.toarray() if issparse(Phi) else Phi, **checks)
 
 
 def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
@@ -220,7 +221,9 @@ def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
         if feature_map is None:
             check_numeric_columns(X)
             return check_array(X, dtype=[np.float64, np.float32], input_name="X", **checks)
-        return _check_features(feature_map.transform(X), checks)
+        Phi = feature_map.transform(X)
+        Phi = Phi.toarray() if issparse(Phi) else Phi
+        return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)
 
 
 def is_fitted(feature_map: Any) -> bool:
@@ -277,8 +280,3 @@ def _fit_arguments(
         counts = np.maximum((~missing).sum(axis=0), 1)
         targets = np.where(missing, np.where(missing, 0.0, Y).sum(axis=0) / counts, Y)
     return targets, weights
-
-
-def _check_features(Phi: Any, checks: dict[str, Any]) -> Any:
-    Phi = Phi.toarray() if issparse(Phi) else Phi
-    return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)

@@ -126,8 +126,7 @@ class Candidate(NamedTuple):
     model: FittedModel
 
 
-@dataclass(frozen=True, eq=False)
-class SearchResults:
+class SearchResults(NamedTuple):
     """Errors and weights of the candidates of a search.
 
     Attributes
