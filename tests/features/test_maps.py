@@ -26,10 +26,6 @@ def needs_targets(feature_map):
     return FeatureMapTraits.of(feature_map).needs_targets
 
 
-def found_noise(feature_map):
-    return FeatureMapTraits.of(feature_map).noise
-
-
 def is_exact(feature_map, n_rows):
     return n_rows <= FeatureMapTraits.of(feature_map).exact_rows
 
@@ -104,37 +100,10 @@ def test_which_maps_need_targets():
     assert not needs_targets(None)
 
 
-@pytest.mark.parametrize("piped", [False, True])
-def test_what_a_map_has_found_starts_the_next_search(make_rows, piped):
-    X, Y = make_rows(25, 3, 2)
-    feature_map = EvidenceFeatures(random_state=0)
-    feature_map = make_pipeline(StandardScaler(), feature_map) if piped else feature_map
-    fitted = clone(feature_map).fit(X, Y)
-    own = fitted[-1] if piped else fitted
-    assert found_noise(fitted) == own.noise_
-    started = warm_start(feature_map, fitted)
-    last = started[-1] if piped else started
-    assert last.kernel == own.kernel_
-    assert last.noise == own.noise_
-    assert not is_fitted(started)
-    # The map that was given is not changed.
-    assert (feature_map[-1] if piped else feature_map).kernel is None
-
-
-def test_widths_that_were_found_start_the_next_search(make_rows):
-    X, Y = make_rows(25, 3, 2)
-    piped = make_pipeline(StandardScaler(), ColumnWidthFeatures(random_state=0))
-    fitted = clone(piped).fit(X, Y)
-    started = warm_start(piped, fitted)
-    assert started[-1].spread == fitted[-1].spread_
-    assert started[-1].start.tolist() == fitted[-1].theta_.tolist()
-    assert found_noise(fitted) == fitted[-1].noise_
-
-
-def test_other_maps_have_found_nothing():
+def test_other_maps_are_not_tuned():
     scaler = StandardScaler()
-    assert found_noise(scaler) is None
-    assert found_noise(None) is None
+    assert FeatureMapTraits.of(scaler).noise is None
+    assert FeatureMapTraits.of(None).noise is None
     assert warm_start(scaler, scaler) is scaler
 
 

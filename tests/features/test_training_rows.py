@@ -1,33 +1,7 @@
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import clone
 
-from entangled_kernels import EvidenceFeatures
 from entangled_kernels.features.training_rows import distinct_rows, some_rows, standardise
-
-
-def test_rows_without_weight_or_target_are_left_out(rng):
-    X, Y, weight = rng.normal(size=(20, 2)), rng.normal(size=(20, 2)), np.ones(20)
-    Y[1], Y[2, 0], weight[3] = np.nan, np.nan, 0.0
-    kept = np.delete(np.arange(20), [1, 3])
-    features = EvidenceFeatures(random_state=0)
-    Phi = clone(features).fit(X, Y, weight).transform(X)
-    np.testing.assert_array_equal(Phi, features.fit(X[kept], Y[kept]).transform(X))
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        (np.eye(3), np.full(3, np.nan), "y must have a target that is known"),
-        (np.eye(3), [1.0, np.inf, 2.0], "Input y contains infinity"),
-        (np.eye(3), [1.0, 2.0], "inconsistent numbers of samples"),
-        (pd.DataFrame({"a": [1.0], "b": ["x"]}), [1.0], "got text in 'b'"),
-    ],
-)
-def test_rows_that_cannot_be_used(X, y, message):
-    with pytest.raises(ValueError, match=message):
-        EvidenceFeatures().fit(X, y)
 
 
 def test_missing_values_do_not_count(rng):
