@@ -227,7 +227,7 @@ ESTIMATORS = [
     ("cell", "sentence"),
     [
         ("oops", r"X must hold numbers, got text in .*'net load'"),
-        (np.nan, r"contains NaN in column 'net load'; fill it"),
+        (np.nan, r"contains NaN in column 'net load'; leave these rows out"),
         (np.inf, r"contains infinity .* in column 'net load'"),
         (pd.Timestamp("2024-03-12"), r"got dates or times in column 'net load'; leave them out"),
     ],
