@@ -84,8 +84,8 @@ def test_unrelated_targets_are_filled_by_their_own_rows(centred, shape):
     """The ridge fit whose penalty predicts the target's rows best when each is left out."""
     Phi, Y, weight = draw_related(*shape)
     holes = np.where(weight > 0, Y, np.nan)
-    filled, shrinkage = fill_rows(Phi, holes, weight, centred=centred, shrinkage=1.0)
-    assert shrinkage == 1.0
+    filled, shares = fill_rows(Phi, holes, weight, centred=centred, shares=np.zeros(2))
+    assert not shares.any()
     np.testing.assert_array_equal(filled[weight > 0], Y[weight > 0])
     for o in range(shape[2]):
         own = weight[:, o] > 0
@@ -110,9 +110,9 @@ def test_unrelated_targets_are_filled_by_their_own_rows(centred, shape):
 def test_present_targets_predict_the_missing_ones():
     Phi, Y, weight = draw_related(200)
     holes, missing = np.where(weight > 0, Y, np.nan), weight == 0
-    alone, _ = fill_rows(Phi, holes, weight, centred=True, shrinkage=1.0)
-    together, shrinkage = fill_rows(Phi, holes, weight, centred=True)
-    assert shrinkage < 0.3
+    alone, _ = fill_rows(Phi, holes, weight, centred=True, shares=np.zeros(2))
+    together, shares = fill_rows(Phi, holes, weight, centred=True)
+    assert shares.sum() > 0.7
     errors = [np.mean((filled - Y)[missing] ** 2) for filled in (alone, together)]
     assert errors[1] < 0.6 * errors[0]
 
@@ -121,10 +121,12 @@ def test_targets_of_less_weight_pull_less():
     Phi, Y, weight = draw_related(60)
     weight = np.ones_like(weight)
     weight[:30, 0] = 0.25
-    filled, _ = fill_rows(Phi, Y, weight, centred=True, shrinkage=1.0)
+    filled, _ = fill_rows(Phi, Y, weight, centred=True, shares=np.zeros(2))
     np.testing.assert_array_equal(filled[:, 1:], Y[:, 1:])
     np.testing.assert_array_equal(filled[30:, 0], Y[30:, 0])
-    values, _ = fill_rows(Phi, Y, np.where(weight < 1, 0.0, weight), centred=True, shrinkage=1.0)
+    values, _ = fill_rows(
+        Phi, Y, np.where(weight < 1, 0.0, weight), centred=True, shares=np.zeros(2)
+    )
     assert np.abs(filled[:30, 0] - Y[:30, 0]).mean() < np.abs(values[:30, 0] - Y[:30, 0]).mean()
 
 

@@ -126,7 +126,7 @@ def test_missing_targets_have_no_errors(make_rows, rng):
     weight[:, 0] = 1.0
     weight[SPLIT[0], 2] = 0.0
     Y = np.where(weight > 0.0, Y, np.nan)
-    fold, _ = row_fold(Phi, Y, weight, np.ones(3), shrinkage=0.5)
+    fold, _ = row_fold(Phi, Y, weight, np.ones(3), fill_shares=np.array([0.5, 0.0]))
     test, coef = (
         SPLIT[1],
         next(learn_kernels(fold.problem, KERNELS))[1].coefficients(ALPHAS),

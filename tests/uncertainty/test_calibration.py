@@ -46,7 +46,9 @@ def test_relations_are_of_the_mean_residual_of_a_row(calibration):
     found = calibrate(
         Residuals(twice, np.full(800, 0.5), row, np.ones(800)), np.random.default_rng(0)
     )
-    np.testing.assert_allclose(found.correlation.dense(), calibration.correlation.dense())
+    np.testing.assert_allclose(
+        found.correlation.dense(), calibration.correlation.dense(), atol=0.02
+    )
 
 
 def test_conditioning_in_the_units_of_the_targets(calibration):
@@ -112,10 +114,10 @@ def test_a_target_without_errors_changes_nothing_for_the_others(joint):
     wider = replace(residuals, values=np.insert(residuals.values, 1, 0.0, axis=1))
     std, known = np.ones((1, 3)), np.array([[False, False, True]])
     expected, found = (calibrate(one, np.random.default_rng(0)) for one in (residuals, wider))
-    assert found.shrinkage == expected.shrinkage
+    np.testing.assert_allclose(found.shares, expected.shares, rtol=1e-9)
     others = np.array([0, 2, 3])
     np.testing.assert_allclose(
-        found.mean_covariance()[np.ix_(others, others)], expected.mean_covariance(), rtol=1e-12
+        found.mean_covariance()[np.ix_(others, others)], expected.mean_covariance(), rtol=1e-9
     )
     for pattern in (known, np.zeros_like(known)):
         widths = found.half_widths(
@@ -123,7 +125,7 @@ def test_a_target_without_errors_changes_nothing_for_the_others(joint):
         )
         assert widths[0, 1] == 0.0
         np.testing.assert_allclose(
-            widths[:, others], expected.half_widths(0.8, pattern, std, joint=joint), rtol=1e-12
+            widths[:, others], expected.half_widths(0.8, pattern, std, joint=joint), rtol=1e-9
         )
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from entangled_kernels.uncertainty import (
     Correlation,
-    choose_shrinkage,
+    choose_shares,
     estimate_correlation,
     group_patterns,
     information,
@@ -15,6 +15,7 @@ from entangled_kernels.uncertainty import (
 )
 
 from reference import cells as dense
+from reference import correlation as slow
 
 SEEDS = st.integers(0, 10**6)
 
@@ -83,67 +84,136 @@ def test_unrelated_targets_tell_nothing():
 
 @pytest.mark.parametrize("shape", [(40, 5), (6, 12)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_estimate_is_a_shrunk_correlation_about_zero(shape, weighted):
+@pytest.mark.parametrize("shares", [(0.7, 0.0), (0.3, 0.5), (0.0, 0.9)])
+def test_estimate_is_the_mean_of_two_correlations_and_the_identity(shape, weighted, shares):
     Z, rng = draw_errors(*shape, 0.6)
     weight = rng.uniform(0.5, 2.0, size=shape[0]) if weighted else np.ones(shape[0])
-    second = (Z * weight[:, None]).T @ Z
-    unit = np.sqrt(np.diag(second))
-    expected = 0.7 * second / np.outer(unit, unit) + 0.3 * np.eye(shape[1])
-    found = estimate_correlation(Z, weight, 0.3)
-    np.testing.assert_allclose(found.dense(), expected, atol=1e-12)
-    assert len(found.factor) <= min(shape)
+    found = estimate_correlation(Z, weight, np.array(shares))
+    np.testing.assert_allclose(found.dense(), slow.mean_correlation(Z, weight, shares), atol=1e-10)
+    assert len(found.factor) <= shape[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(1, 12), st.integers(1, 8), st.booleans())
+def test_every_estimate_is_a_positive_definite_correlation(seed, n, p, holes):
+    """With missing values, constant targets, one target, and more targets than rows."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
+    Z[:, rng.random(p) < 0.2] = 0.0
+    if holes:
+        Z[rng.random((n, p)) < 0.4] = np.nan
+    shares = rng.dirichlet(np.ones(3))[:2] * 0.99
+    found = estimate_correlation(Z, rng.uniform(0.5, 2.0, size=n), shares).dense()
+    np.testing.assert_allclose(np.diag(found), 1.0)
+    assert np.linalg.eigvalsh(found).min() >= 0.99 * (1.0 - shares.sum())
+    constant = ~np.nan_to_num(Z).any(axis=0)
+    assert not found[np.ix_(constant, ~constant)].any()
+
+
+def test_many_targets_keep_a_short_factor():
+    Z, rng = draw_errors(6, 600, 0.6)
+    found = estimate_correlation(Z, np.ones(6), choose_shares(Z, np.ones(6), rng))
+    assert len(found.factor) <= 6
 
 
 def test_missing_values_count_the_pairs_that_have_both():
     Z, rng = draw_errors(4000, 3, 0.8)
     holes = np.where(rng.random(Z.shape) < 0.5, np.nan, Z)
-    found = estimate_correlation(holes, np.ones(4000), 0.0).dense()
-    np.testing.assert_allclose(found, np.corrcoef(Z.T), atol=0.05)
-    np.testing.assert_allclose(np.diag(found), 1.0)
+    for shares in ((0.995, 0.0), (0.0, 0.995)):
+        found = estimate_correlation(holes, np.ones(4000), np.array(shares)).dense()
+        np.testing.assert_allclose(found, np.corrcoef(Z.T), atol=0.05)
     # Targets that were never measured together are taken as unrelated, and the matrix stays psd.
     apart = np.where(
         np.arange(100)[:, None] % 2 == np.array([0, 1, 1]), draw_errors(100, 3, 0.9)[0], np.nan
     )
-    found = estimate_correlation(apart, np.ones(100), 0.1).dense()
+    found = estimate_correlation(apart, np.ones(100), np.array([0.5, 0.4])).dense()
     assert abs(found[0, 1]) < 1e-9
     assert np.linalg.eigvalsh(found).min() > 0.0
 
 
-def test_a_target_without_errors_is_related_to_none():
-    Z, _ = draw_errors(20, 3, 0.5)
-    Z[:, 1] = 0.0
-    found = estimate_correlation(Z, np.ones(20), 0.2).dense()
-    np.testing.assert_allclose(np.diag(found), 1.0)
-    assert not found[1, [0, 2]].any()
+def draw_patterns(p, seed):
+    """The targets that `choose_shares` takes as given, with a generator of the same seed."""
+    rng = np.random.default_rng(seed)
+    halves = [rng.permutation(p)[: p // 2].tolist() for _ in range(8)]
+    rest = [[o for o in range(p) if o not in half] for half in halves]
+    return [*halves, *rest, *([o] for o in rng.permutation(p)[:8])]
 
 
-@pytest.mark.parametrize(("rho", "low", "high"), [(0.0, 0.8, 1.0), (0.9, 0.0, 0.3)])
-def test_related_targets_are_shrunk_little_and_unrelated_ones_wholly(rho, low, high):
+@settings(max_examples=12, deadline=None)
+@given(SEEDS, st.integers(5, 24), st.integers(2, 5), st.sampled_from([0.3, 0.8, 0.99]))
+def test_shares_by_their_definition(seed, n, p, rho):
+    Z, rng = draw_errors(n, p, rho, seed)
+    Z[0] *= 10.0
+    weight = rng.uniform(0.5, 2.0, size=n)
+    found = choose_shares(Z, weight, np.random.default_rng(seed))
+    expected = slow.choose_shares(Z, weight, draw_patterns(p, seed))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    # Neither the unit of the weights nor the sign of a target matters.
+    for other in ((Z, 8.0 * weight), (Z * np.where(np.arange(p) == 0, -1.0, 1.0), weight)):
+        again = choose_shares(*other, np.random.default_rng(seed))
+        np.testing.assert_allclose(again, found, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("rho", "low", "high"), [(0.0, 0.0, 0.1), (0.9, 0.6, 1.0)])
+@pytest.mark.parametrize("holes", [False, True])
+def test_unrelated_targets_are_not_used_and_related_ones_are(rho, low, high, holes):
     chosen = []
     for seed in range(12):
         Z, rng = draw_errors(60, 4, rho, seed)
-        chosen.append(choose_shrinkage(Z, np.ones(60), rng))
+        if holes:
+            Z[rng.random(Z.shape) < 0.2] = np.nan
+        chosen.append(choose_shares(Z, np.ones(60), rng).sum())
     assert low <= np.median(chosen) <= high
 
 
-def test_a_few_rows_far_out_neither_hide_a_relation_nor_make_one():
+def conditional_error(Z_train, Z_test, rng):
+    """Error of single targets given all others, over that without, with the shares that are chosen."""
+    shares = choose_shares(Z_train, np.ones(len(Z_train)), rng)
+    correlation = estimate_correlation(Z_train, np.ones(len(Z_train)), shares)
+    errors, p = [], Z_train.shape[1]
+    for target in range(p):
+        known = np.where(np.arange(p) == target, np.nan, Z_test)
+        errors.append(np.mean((Z_test - correlation.condition(known).mean)[:, target] ** 2))
+    return np.mean(errors) / np.mean(Z_test**2)
+
+
+def test_strongly_related_targets_do_not_hurt():
+    """Sixteen targets, few rows, and relations of the held-out rows that new rows have in part."""
+    ratios = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        factor = rng.normal(size=(3, 16))
+        Z = rng.normal(size=(30, 3)) @ factor + 0.3 * rng.normal(size=(30, 16))
+        new = rng.normal(size=(400, 3)) @ (factor * rng.choice([0.0, 1.0], size=(3, 1)))
+        new += rng.normal(size=(400, 16))
+        unit = np.sqrt(np.mean(Z**2, axis=0))
+        ratios.append(conditional_error(Z / unit, new / unit, rng))
+    assert np.mean(ratios) < 1.0
+
+
+def test_errors_with_heavy_tails_neither_hide_a_relation_nor_make_one():
     found = {}
     for rho in (0.0, 0.9):
         for seed in range(12):
-            Z, rng = draw_errors(40, 4, rho, seed)
-            Z /= np.sqrt(rng.chisquare(1.5, size=(40, 1)))
-            shrinkage = choose_shrinkage(Z / np.sqrt(np.mean(Z**2, axis=0)), np.ones(40), rng)
-            found.setdefault(rho, []).append(shrinkage)
-    assert min(found[0.0]) >= 0.8
-    assert max(found[0.9]) <= 0.45
+            Z, rng = draw_errors(440, 4, rho, seed)
+            Z /= np.sqrt(rng.chisquare(1.5, size=(440, 1)) / 1.5)
+            Z = Z / np.sqrt(np.mean(Z[:40] ** 2, axis=0))
+            # New errors without the few that are far out, which would decide alone.
+            near = np.abs(Z[40:]).max(axis=1) < 1.0
+            found.setdefault(rho, []).append(conditional_error(Z[:40], Z[40:][near], rng))
+    assert max(found[0.0]) < 1.1
+    assert np.mean(found[0.0]) < 1.02
+    assert np.mean(found[0.9]) < 0.4
+    assert max(found[0.9]) < 0.9
 
 
-def test_shrinkage_of_many_targets_and_rows_and_of_too_few():
+def test_shares_with_many_targets_and_rows_and_with_too_few():
     Z, rng = draw_errors(320, 70, 0.9)
-    assert choose_shrinkage(Z, np.ones(320), rng) <= 0.3
+    assert choose_shares(Z, np.ones(320), rng).sum() >= 0.7
     for n, p in ((30, 1), (3, 4)):
         Z, rng = draw_errors(n, p, 0.9)
-        assert choose_shrinkage(Z, np.ones(n), rng) == 1.0
+        assert not choose_shares(Z, np.ones(n), rng).any()
+    assert not choose_shares(np.zeros((20, 3)), np.ones(20), rng).any()
 
 
 @settings(max_examples=40, deadline=None)

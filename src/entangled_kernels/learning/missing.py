@@ -7,7 +7,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.blas import dsyrk
 
 from ..linalg import Array, Index
-from ..uncertainty import SHRINKAGES, choose_shrinkage, estimate_correlation
+from ..uncertainty import SHRINKAGES, choose_shares, estimate_correlation
 from .moments import Moments, group_equal_weights
 
 __all__ = ["FILL_ALPHA", "complete_moments", "fill_rows"]
@@ -72,9 +72,9 @@ def complete_moments(moments: Moments, *, centred: bool) -> Moments:
 
 
 def fill_rows(
-    Phi: Array, Y: Array, weight: Array, *, centred: bool, shrinkage: float | None = None
-) -> tuple[Array, float]:
-    """Targets with missing ones filled in, and the shrinkage of the correlation that was used.
+    Phi: Array, Y: Array, weight: Array, *, centred: bool, shares: Array | None = None
+) -> tuple[Array, Array]:
+    """Targets with missing ones filled in, and the shares of the estimates of the correlation.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ def fill_rows(
         Weights of the targets, zero where missing.
     centred : bool
         Whether models have an intercept.
-    shrinkage : float, optional
-        Shrinkage of the correlation of residuals; by default chosen on the rows.
+    shares : ndarray of shape (2,), optional
+        Shares of the estimates in the correlation of residuals; by default chosen on the rows.
 
     Returns
     -------
     filled : ndarray of shape (n, p)
         To be used with the largest weight of every row.
-    shrinkage : float
+    shares : ndarray of shape (2,)
 
     Notes
     -----
@@ -115,15 +115,15 @@ def fill_rows(
     unit = np.sqrt(np.nansum(errors**2, axis=0) / counts)
     unit = np.where(unit > 0.0, unit, 1.0)
     Z, row_weight = errors / unit, weight.max(axis=1)
-    if shrinkage is None and n > MANY_ROWS:
-        shrinkage = float(np.clip(p / n, SHRINKAGES[0], 1.0))
-    elif shrinkage is None:
-        shrinkage = choose_shrinkage(Z, row_weight, np.random.default_rng(0))
-    expected = estimate_correlation(Z, row_weight, shrinkage).condition(Z).mean
+    if shares is None and n > MANY_ROWS:
+        shares = np.array([1.0 - np.clip(p / n, SHRINKAGES[0], 1.0), 0.0])
+    elif shares is None:
+        shares = choose_shares(Z, row_weight, np.random.default_rng(0))
+    expected = estimate_correlation(Z, row_weight, shares).condition(Z).mean
     share = weight / np.maximum(row_weight, np.finfo(float).tiny)[:, None]
     # Targets of full weight do not change, to the last bit.
     pulled = np.where(share < 1.0, values + share * (Y - values), Y)
-    return np.where(present, pulled, values + unit * expected), shrinkage
+    return np.where(present, pulled, values + unit * expected), shares
 
 
 def _fit_group(

@@ -340,7 +340,7 @@ def fold_of_rows(
     centred: bool,
     iterative: bool,
     ridge_only: bool,
-    shrinkage: float | None = None,
+    fill_shares: Array | None = None,
     most: int | None = None,
     n_features: int | None = None,
 ) -> Fold:
@@ -354,8 +354,8 @@ def fold_of_rows(
         Of the training rows and of the held-out rows.
     centred, iterative, ridge_only : bool
         Whether models have an intercept, a solver takes steps, all candidates are kernel ridge.
-    shrinkage : float, optional
-        Of the correlation by which missing targets of training rows are filled in.
+    fill_shares : ndarray of shape (2,), optional
+        Shares of the estimates in the correlation that fills in missing targets of training rows.
     most : int, optional
         Largest number of rows to predict, evenly spaced among the held-out rows.
     n_features : int, optional
@@ -375,7 +375,7 @@ def fold_of_rows(
     if not held_out_weight.any() or (row_weight is not None and not row_weight.any()):
         raise ValueError(_NO_WEIGHT)
     if row_weight is not None and row_weight.ndim == 2:
-        Y, _ = fill_rows(Phi, Y, row_weight, centred=centred, shrinkage=shrinkage)
+        Y, _ = fill_rows(Phi, Y, row_weight, centred=centred, shares=fill_shares)
         row_weight = row_weight.max(axis=1)
     problem = None
     if centred:

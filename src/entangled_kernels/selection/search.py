@@ -356,17 +356,17 @@ def _map_rows(
     m = Phi.shape[1]
     for kernel in settings.kernels:
         check_rank_fits(kernel.rank, m, p, reduced=kernel.prediction == "reduced_rank")
-    Y_filled, row_weight, shrinkage = targets.Y, np.ones(n), None
+    Y_filled, row_weight, fill_shares = targets.Y, np.ones(n), None
     if weight is not None:
         row_weight = weight
         if weight.ndim == 2:
-            Y_filled, shrinkage = fill_rows(Phi, targets.Y, weight, centred=centred)
+            Y_filled, fill_shares = fill_rows(Phi, targets.Y, weight, centred=centred)
             row_weight = weight.max(axis=1)
     fold_options: dict[str, Any] = {
         "centred": centred,
         "iterative": settings.iterative,
         "ridge_only": len(settings.kernels) == 1,
-        "shrinkage": shrinkage,
+        "fill_shares": fill_shares,
         "most": max(1, int(sample_size(p) / max(1.0, len(splits) / targets.n_repeats))),
     }
     features = Phi

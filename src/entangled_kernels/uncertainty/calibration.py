@@ -16,7 +16,7 @@ from ..parameters import warn_user
 from .correlation import (
     Conditional,
     Correlation,
-    choose_shrinkage,
+    choose_shares,
     estimate_correlation,
     group_patterns,
 )
@@ -56,8 +56,8 @@ class Calibration:
         Standard deviation of the errors of every target.
     correlation : Correlation
         R.
-    shrinkage : float
-        Weight of the identity in R.
+    shares : ndarray of shape (2,)
+        Shares of the estimates in R.
     size : ndarray of shape (N, p) or None
         Sizes of the errors in the rows of the residuals; None if they are the same for all rows.
     """
@@ -65,8 +65,13 @@ class Calibration:
     residuals: Residuals
     deviation: Array
     correlation: Correlation
-    shrinkage: float
+    shares: Array
     size: Array | None = None
+
+    @property
+    def shrinkage(self) -> float:
+        """Share of the identity in R; with 1 the errors of targets say nothing of each other."""
+        return 1.0 - float(np.sum(self.shares))
 
     def mean_covariance(self) -> Any:
         """Covariance of errors, (p, p); a linear operator with very many targets."""
@@ -183,7 +188,7 @@ class Calibration:
         part = np.arange(len(rows.row)) % N_PARTS
         for number in range(min(N_PARTS, len(rows.row))):
             others = part != number
-            correlation = estimate_correlation(Z[others], rows.weight[others], self.shrinkage)
+            correlation = estimate_correlation(Z[others], rows.weight[others], self.shares)
             parts.append((np.isin(self.residuals.row, rows.row[~others]), correlation))
         return parts
 
@@ -213,7 +218,7 @@ def calibrate(
     ----------
     residuals : Residuals
     rng : numpy.random.Generator
-        Draws the targets that are taken as given where the shrinkage of the correlation is chosen.
+        Draws the targets that are taken as given where estimates of the correlation are compared.
     size : ndarray of shape (N, p), optional
         Sizes of the errors in the rows of the residuals.
 
@@ -224,9 +229,9 @@ def calibrate(
     """
     deviation, rows = residuals.deviation(), residuals.by_row()
     Z = rows.standardised(deviation)
-    shrinkage = choose_shrinkage(Z[:, deviation > 0.0], rows.weight, rng)
-    correlation = estimate_correlation(Z, rows.weight, shrinkage)
-    return Calibration(residuals, deviation, correlation, shrinkage, size)
+    shares = choose_shares(Z[:, deviation > 0.0], rows.weight, rng)
+    correlation = estimate_correlation(Z, rows.weight, shares)
+    return Calibration(residuals, deviation, correlation, shares, size)
 
 
 def joint_quantile(scores: Array, weight: Array, n_rows: int, coverage: float) -> float:

@@ -18,7 +18,7 @@ __all__ = [
     "Conditional",
     "Correlation",
     "Plan",
-    "choose_shrinkage",
+    "choose_shares",
     "estimate_correlation",
     "group_patterns",
     "information",
@@ -144,53 +144,67 @@ class Correlation:
 
 
 # Shares of the identity that are tried; with 1 the error of a target says nothing of the others.
-SHRINKAGES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
-# The largest share within this many standard errors of the best one is taken.
-ALLOWANCE = 1.5
-# Parts of the rows on which shares are compared, and how many halves of the targets, with the other
-# halves, and single targets are taken as given.
+SHRINKAGES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.7, 0.8, 0.9, 1.0)
+# Parts of the rows on which estimates are compared, and how many halves of the targets, with the
+# other halves, and single targets are taken as given.
 N_PARTS, N_HALVES, N_SINGLE = 5, 8, 8
 # Errors beyond so many times the typical one count as if they were at that distance.
-FAR = 3.0
+FAR = 2.0
+# Standard errors of the gain below which an estimate is not used, and above which it is used fully;
+# and the same where errors count as they are, however far out.
+CLEAR_GAIN, CLEAR_PLAIN_GAIN = (2.0, 4.0), (0.0, 1.0)
 # Of more targets, or rows, than this some are drawn for the comparison.
 MOST_TARGETS, MOST_ROWS = 64, 300
+# Up to so many targets correlations are also estimated without those that may be chance.
+MOST_SCREENED = 512
+# A correlation counts less the closer it is to so many standard errors squared, and not within.
+SCREENED = 3.0
+# Degrees of freedom of the distribution of errors by which rows far out have less weight, and how
+# often its scatter and these weights are computed in turn.
+TAILS, TAIL_STEPS = 5.0, 5
 # A pair of targets with so many rows is trusted half as much as one with all.
 _HALF_TRUSTED = 2.0
 
 
-def estimate_correlation(Z: Array, weight: Array, shrinkage: float) -> Correlation:
-    """Correlation of residuals about zero, shrunk towards that of unrelated targets.
+def estimate_correlation(Z: Array, weight: Array, shares: Array) -> Correlation:
+    """Correlation of residuals about zero: the mean of two estimates and the identity.
 
     Parameters
     ----------
     Z : ndarray of shape (N, p)
         Residuals in units of their deviations, NaN where a target was not measured.
     weight : ndarray of shape (N,)
-    shrinkage : float
-        Share of the identity, between 0 and 1.
+    shares : ndarray of shape (2,)
+        Shares of the two estimates, as `choose_shares` gives them. The identity has the rest, which
+        is positive.
 
     Notes
     -----
-    With blanks each pair of targets counts the rows that have both, less where these are few, and
-    the matrix is made psd by leaving out negative eigenvalues. Complete residuals of many targets
-    stay what they are, a factor with as many rows as there are residuals. Time N p min(N, p).
+    The first estimate is S = sum_i w_i u_i z_i z_i^T, brought to a diagonal of ones. The weights
+    u_i = (5 + p) / (5 + z_i^T S^-1 z_i), five steps from u_i = 1, are those of a t distribution
+    with five degrees of freedom, so that a few rows far out do not decide alone; in them
+    covariances count N / (N + p). The second estimate multiplies each correlation r of the first
+    over N rows by max(0, 1 - 3 s^2 / r^2), where s^2 = (1 - r^2)^2 / N is the variance of r: what
+    may be chance is left out. With more than 512 targets the first is used in its place.
+
+    With missing values each pair of targets counts the rows that have both, less where these are
+    few. Then, and with as many targets as rows, u_i = 1. Negative eigenvalues are left out.
+    Complete residuals of many targets stay what they are, a factor with as many rows as there are
+    residuals. Time N p min(N, p), and p^3 for the second estimate.
     """
-    N, p = Z.shape
-    if shrinkage >= 1.0 or N == 0:
-        return Correlation.identity(p)
-    known = np.isfinite(Z)
-    if known.all():
-        F = np.sqrt(weight / weight.sum())[:, None] * Z
-        factor = F if p > N else _root(F.T @ F)
-    else:
-        factor = _root(_pairwise(np.where(known, Z, 0.0), known, weight))
-    length = np.linalg.norm(factor, axis=0)
-    factor = factor / np.where(length > 0.0, length, 1.0)
-    return Correlation(factor, np.where(length > 0.0, 0.0, 1.0)).shrunk(shrinkage)
+    if len(Z) == 0 or not np.any(shares):
+        return Correlation.identity(Z.shape[1])
+    estimates = _estimates(Z, weight, screened=bool(shares[1]) and Z.shape[1] <= MOST_SCREENED)
+    if len(estimates) == 1:
+        return estimates[0].shrunk(1.0 - float(np.sum(shares)))
+    first, second = (
+        share * R.factor.T @ R.factor for share, R in zip(shares, estimates, strict=True)
+    )
+    return _unit_diagonal(_root(first + second), float(np.sum(shares)))
 
 
-def choose_shrinkage(Z: Array, weight: Array, rng: np.random.Generator) -> float:
-    """The share of the identity with which given targets predict the others best, on rows left out.
+def choose_shares(Z: Array, weight: Array, rng: np.random.Generator) -> Array:
+    """Shares (2,) of the estimates of `estimate_correlation`, by how well given targets predict others.
 
     Parameters
     ----------
@@ -202,21 +216,47 @@ def choose_shrinkage(Z: Array, weight: Array, rng: np.random.Generator) -> float
 
     Notes
     -----
-    Shares are compared by the squared errors of the other targets, given halves of the targets and
-    given single ones. A row whose error is more than three times the typical one counts as if it
-    were at that distance, so that a few rows far out do not decide. The largest share within 1.5
-    standard errors, over rows, of the best one is taken: a relation must show before it is used,
-    since predictions must not become worse by what is given.
+    Each estimate, mixed with shares of the identity, predicts rows that are left out: halves of the
+    targets given the other halves, and given single targets. The loss of a row is its mean squared
+    error. Rows that are more than twice as far out as the typical row count as if they were there.
 
-    Time 5 x 24 x 10 systems of half the targets and less.
+    The least mean loss L_k of estimate k over the loss without given targets, L_0, is a gain of
+    1 - L_k / L_0. The share that the estimate has there is multiplied by how clear the gain is: from
+    0 with a gain of two of its standard errors to 1 with four, and, where rows far out count as
+    they are, from 0 without a gain to 1 with one standard error. Of two estimates the weights are
+    proportional to L_k^(-N/2), the likelihood of normal errors with unknown variance.
+
+    Time 2 x 5 x 24 x 12 systems of half the targets and less.
     """
     if Z.shape[1] <= 1 or len(Z) < 4:
-        return 1.0
+        return np.zeros(2)
+    screened = Z.shape[1] <= MOST_SCREENED
     if Z.shape[1] > MOST_TARGETS:
         Z = Z[:, np.sort(rng.choice(Z.shape[1], MOST_TARGETS, replace=False))]
     if len(Z) > MOST_ROWS:
         some = np.sort(rng.choice(len(Z), MOST_ROWS, replace=False))
         Z, weight = Z[some], weight[some]
+    plain = _held_out_losses(Z, weight, screened, rng)  # (estimates, shrinkages, N)
+    typical = np.median(plain, axis=1, keepdims=True)
+    limit = FAR**2 * np.median(typical, axis=2, keepdims=True)
+    far = (typical > limit) & (limit > 0.0)
+    plain *= weight
+    losses = plain * np.divide(limit, typical, out=np.ones_like(typical), where=far)
+    means = losses.mean(axis=2)
+    least = np.maximum(means.min(axis=1), np.finfo(float).tiny)
+    likelihood = (least.min() / least) ** (0.5 * len(Z))
+    shares = np.zeros(2)
+    for number, best in enumerate(means.argmin(axis=1)):
+        clear = min(
+            _clearness(rows[number, best], rows[number, -1], limits)
+            for rows, limits in ((losses, CLEAR_GAIN), (plain, CLEAR_PLAIN_GAIN))
+        )
+        shares[number] = likelihood[number] * clear * (1.0 - SHRINKAGES[best])
+    return np.asarray(shares / likelihood.sum())
+
+
+def _held_out_losses(Z: Array, weight: Array, screened: bool, rng: np.random.Generator) -> Array:
+    """Losses (estimates, shrinkages, N) of rows that had no part in the estimates."""
     p = Z.shape[1]
     halves = np.zeros((N_HALVES, p), dtype=bool)
     for half in halves:
@@ -224,32 +264,79 @@ def choose_shrinkage(Z: Array, weight: Array, rng: np.random.Generator) -> float
     single = np.eye(p, dtype=bool)[rng.permutation(p)[:N_SINGLE]]
     # Of few targets there are few halves.
     patterns, repeats = np.unique(np.vstack([halves, ~halves, single]), axis=0, return_counts=True)
-    losses, part = np.zeros((len(SHRINKAGES), len(Z))), np.arange(len(Z)) % N_PARTS
+    losses, part = np.zeros((1 + screened, len(SHRINKAGES), len(Z))), np.arange(len(Z)) % N_PARTS
     complete = bool(np.isfinite(Z).all())
     for number in range(min(N_PARTS, len(Z))):
         train, test = part != number, part == number
-        unshrunk = estimate_correlation(Z[train], weight[train], 0.0)
-        for which, shrinkage in enumerate(SHRINKAGES):
-            correlation = unshrunk.shrunk(shrinkage)
-            for given, repeat in zip(patterns, repeats, strict=True):
-                if complete:
-                    expected = Z[test][:, given] @ correlation.regression(given)[1]
-                else:
-                    known = np.where(given, Z[test], np.nan)
-                    expected = correlation.condition(known).mean[:, ~given]
-                error = Z[test][:, ~given] - expected
-                present = np.isfinite(error)
-                squares = np.where(present, error, 0.0) ** 2
-                losses[which, test] += (
-                    repeat * squares.sum(axis=1) / np.maximum(1, present.sum(axis=1))
-                )
-    typical = np.median(losses, axis=0)
-    limit = FAR**2 * float(np.median(typical))
-    far = (typical > limit) & (limit > 0.0)
-    losses *= weight * np.divide(limit, typical, out=np.ones(len(Z)), where=far)
-    excess = losses - losses[losses.mean(axis=1).argmin()]
-    allowed = ALLOWANCE * excess.std(axis=1, ddof=1) / np.sqrt(len(Z))
-    return SHRINKAGES[int(np.flatnonzero(excess.mean(axis=1) <= allowed).max())]
+        for estimate, unshrunk in enumerate(_estimates(Z[train], weight[train], screened)):
+            for place, shrinkage in enumerate(SHRINKAGES):
+                correlation = unshrunk.shrunk(shrinkage)
+                for given, repeat in zip(patterns, repeats, strict=True):
+                    if complete:
+                        expected = Z[test][:, given] @ correlation.regression(given)[1]
+                    else:
+                        known = np.where(given, Z[test], np.nan)
+                        expected = correlation.condition(known).mean[:, ~given]
+                    error = Z[test][:, ~given] - expected
+                    present = np.isfinite(error)
+                    squares = np.where(present, error, 0.0) ** 2
+                    losses[estimate, place, test] += (
+                        repeat * squares.sum(axis=1) / np.maximum(1, present.sum(axis=1))
+                    )
+    return losses
+
+
+def _clearness(losses: Array, without: Array, limits: tuple[float, float]) -> float:
+    """How clear the gain of losses (N,) over those without given targets is, between 0 and 1.
+
+    It is 0 where the gain is no more than the first limit, in its standard errors, and 1 from the
+    second limit on.
+    """
+    if losses.mean() >= without.mean():
+        return 0.0
+    ratio = losses.mean() / without.mean()
+    error = (losses - ratio * without).std(ddof=1) / np.sqrt(len(losses)) / without.mean()
+    error = max(error, np.finfo(float).eps)
+    low, high = limits
+    return float(np.clip((1.0 - ratio - low * error) / ((high - low) * error), 0.0, 1.0))
+
+
+def _estimates(Z: Array, weight: Array, screened: bool) -> list[Correlation]:
+    """The estimates of `estimate_correlation`, not shrunk; the second only if ``screened``."""
+    (N, p), known = Z.shape, np.isfinite(Z)
+    if known.all():
+        weight = weight * _tail_weights(Z, weight)
+        F = np.sqrt(weight / weight.sum())[:, None] * Z
+        factor = F if p > N else _root(F.T @ F)
+    else:
+        factor = _root(_pairwise(np.where(known, Z, 0.0), known, weight))
+    first = _unit_diagonal(factor)
+    if not screened:
+        return [first]
+    R, pairs = first.factor.T @ first.factor, known.astype(float)
+    variance = (1.0 - np.minimum(R**2, 1.0)) ** 2 / np.maximum(pairs.T @ pairs, 1.0)
+    kept = 1.0 - SCREENED * variance / np.maximum(R**2, np.finfo(float).tiny)
+    return [first, _unit_diagonal(_root(R * np.maximum(kept, 0.0)))]
+
+
+def _tail_weights(Z: Array, weight: Array) -> Array:
+    """Weights of rows (N,) of a t distribution about zero: small far out, judged by all targets together."""
+    # A target without errors does not count.
+    Z = Z[:, (weight[:, None] * Z).any(axis=0)]
+    (N, p), tails = Z.shape, np.ones(len(Z))
+    for _ in range(TAIL_STEPS if p < N else 0):
+        S = (Z * (weight * tails / weight.sum())[:, None]).T @ Z
+        S[~np.eye(p, dtype=bool)] *= N / (N + p)
+        distances = np.einsum("io,io->i", Z, np.linalg.solve(S, Z.T).T)
+        tails = (TAILS + p) / (TAILS + distances)
+    return np.asarray(tails)
+
+
+def _unit_diagonal(factor: Array, share: float = 1.0) -> Correlation:
+    """Correlation with the directions of a factor, and the identity for the rest of the share."""
+    length = np.linalg.norm(factor, axis=0)
+    factor = factor / np.where(length > 0.0, length, 1.0)
+    return Correlation(factor, np.where(length > 0.0, 0.0, 1.0)).shrunk(1.0 - share)
 
 
 def _pairwise(Z: Array, known: NDArray[np.bool_], weight: Array) -> Array:
@@ -266,7 +353,10 @@ def _root(matrix: Array) -> Array:
     """F with F^T F the psd part of a symmetric matrix."""
     values, vectors = eigh(matrix)
     keep = values > 0.0
-    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)
+    factor = np.sqrt(values[keep])[:, None] * vectors[:, keep].T
+    # Where the matrix is zero, the eigenvectors may be so only to rounding.
+    factor[:, np.diag(matrix) == 0.0] = 0.0
+    return np.asarray(factor)
 
 
 def group_patterns(known: Mask) -> Iterator[tuple[Index, Mask]]:
