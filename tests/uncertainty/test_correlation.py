@@ -139,8 +139,8 @@ def draw_patterns(p, seed):
     return [*halves, *rest, *([o] for o in rng.permutation(p)[:8])]
 
 
-@settings(max_examples=12, deadline=None)
-@given(SEEDS, st.integers(5, 24), st.integers(2, 5), st.sampled_from([0.3, 0.8, 0.99]))
+@settings(max_examples=5, deadline=None)
+@given(SEEDS, st.integers(5, 20), st.integers(2, 4), st.sampled_from([0.3, 0.8, 0.99]))
 def test_shares_by_their_definition(seed, n, p, rho):
     Z, rng = draw_errors(n, p, rho, seed)
     Z[0] *= 10.0
@@ -158,7 +158,7 @@ def test_shares_by_their_definition(seed, n, p, rho):
 @pytest.mark.parametrize("holes", [False, True])
 def test_unrelated_targets_are_not_used_and_related_ones_are(rho, low, high, holes):
     chosen = []
-    for seed in range(12):
+    for seed in range(5):
         Z, rng = draw_errors(60, 4, rho, seed)
         if holes:
             Z[rng.random(Z.shape) < 0.2] = np.nan
@@ -180,7 +180,7 @@ def conditional_error(Z_train, Z_test, rng):
 def test_strongly_related_targets_do_not_hurt():
     """Sixteen targets, few rows, and relations of the held-out rows that new rows have in part."""
     ratios = []
-    for seed in range(20):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         factor = rng.normal(size=(3, 16))
         Z = rng.normal(size=(30, 3)) @ factor + 0.3 * rng.normal(size=(30, 16))
@@ -194,7 +194,7 @@ def test_strongly_related_targets_do_not_hurt():
 def test_errors_with_heavy_tails_neither_hide_a_relation_nor_make_one():
     found = {}
     for rho in (0.0, 0.9):
-        for seed in range(12):
+        for seed in range(8):
             Z, rng = draw_errors(440, 4, rho, seed)
             Z /= np.sqrt(rng.chisquare(1.5, size=(440, 1)) / 1.5)
             Z = Z / np.sqrt(np.mean(Z[:40] ** 2, axis=0))
