@@ -68,7 +68,7 @@ def test_results_figures_and_page(small, run, folder):
         "About it.",
         "EKL (paper)",
         "0.0411",
-        "quote the published figures",
+        "are the published numbers",
         "open marks are the paper&#39;s",
         "Powers of growth",
         "Against kernel ridge",
