@@ -3,10 +3,9 @@ What drives what?
 =================
 
 Eight sensors of a plant are read once a minute, and some drive others. `OperatorKernelVAR` learns a
-nonlinear model of the next reading from the last one, and what it learns tells which sensor has an
-influence on which: a network of Granger causes. A linear model is enough where influences rise with
-their cause; where they rise and fall it is not. Two simulated plants, whose networks are known,
-show both.
+nonlinear model of the next reading from the last one, which shows the influences between sensors: a
+network of Granger causes. A linear model is enough where influences rise with their cause, but not
+where they rise and fall. Two simulated plants with known networks show both.
 """
 
 import matplotlib.pyplot as plt
@@ -43,18 +42,18 @@ networks, scores = {}, {}
 for plant, effect in EFFECTS.items():
     series = simulate(effect)
     scaled = (series - series.mean(axis=0)) / series.std(axis=0)
-    found = {
+    by_method = {
         "linear": np.abs(RidgeCV(np.logspace(-2, 3, 11)).fit(scaled[:-1], scaled[1:]).coef_),
         "hadamard": OperatorKernelVAR("hadamard").fit(series).granger_,
         "additive": OperatorKernelVAR("additive").fit(series).granger_,
     }
-    for name, network in found.items():
+    for name, network in by_method.items():
         networks[plant, name] = network
         scores[plant, name] = roc_auc_score(truth[elsewhere] != 0, network[elsewhere])
         print(f"{plant:<20}{name:<10}AUROC of the arrows {scores[plant, name]:.3f}")
 
-# %% Sensors stand in columns, what they drive in rows; rings mark the true arrows, and dark cells
-# are what was found. A sensor's own past, the diagonal, is left out.
+# %% Columns are sensors, rows the sensors that they drive. Rings mark the true network, dark cells
+# the learned one. The diagonal, the past of the sensor itself, is left out.
 
 figure, axes = plt.subplots(
     2, 3, figsize=(9.5, 6.6), layout="constrained", sharex=True, sharey=True

@@ -2,10 +2,9 @@
 Which settings?
 ===============
 
-A table has twenty columns that are cheap to measure and ten that are not, and sixty rows. Which
-kernel on the columns, which relation between the targets, which ridge penalty?
-`EntangledKernelRidgeCV` tries them all on held-out rows, plain kernel ridge among them, and
-averages what it cannot tell apart.
+A table has sixty rows, twenty columns that are cheap to measure and ten that are not. Which kernel
+on the columns, which relation between the targets, which ridge penalty? `EntangledKernelRidgeCV`
+compares all candidates on held-out rows, plain kernel ridge among them, and averages the best.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +25,8 @@ X, X_test, Y, Y_test = train_test_split(X, Y, train_size=60, random_state=0)
 model = EntangledKernelRidgeCV(random_state=0).fit(X, Y)
 model
 
-# %% The model says which errors it saw on rows that it had not learned from. These are mean squared
-# errors over the variance of a target (nMSE): one is as bad as the mean.
+# %% The model keeps its errors on held-out rows: mean squared errors over the variance of a target
+# (nMSE), which are one for the mean of the target.
 
 print(f"candidates tried         {len(model.cv_results_['mean_test_score'])}")
 print(f"kept, held-out rows      {model.cv_score_:.3f}")
@@ -39,8 +38,8 @@ print(f"kept, {len(Y_test)} other rows     {error.mean():.3f}")
 # %% On the left, the least error over all other settings for every penalty and shrinkage; the row
 # at the top is kernel ridge, and its best cell is nearly as dark as the best of all. On the right,
 # every target: the bars and the black lines agree, so on this table a learned relation between
-# targets brings next to nothing, and the model says so. (It pays as soon as some of the targets are
-# measured: see the next example.) Sixty rows promise an error only roughly, as the diamonds show.
+# targets hardly lowers the error. (It does as soon as some of the targets are measured: see the
+# next example.) With sixty rows the cross-validated error is rough, as the diamonds show.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4.2), layout="constrained", width_ratios=[1.2, 1]

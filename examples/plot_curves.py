@@ -10,9 +10,12 @@ The model is shown a heating profile and predicts the response of a sensor, of w
 points are measured.
 """
 
-# %% Simulated curves ---------------- The input is a smooth profile of 50 points with noise. The
-# response, at 60 points, is the profile after a delay that smears it, bent where it is strong; the
-# plant has moods of its own (two smooth disturbances that no input tells), and the sensor is noisy.
+# %%
+# Simulated curves
+# ----------------
+# The input is a smooth profile of 50 points with noise. The response, at 60 points, is the profile
+# after a delay that smears it, and saturates. Two smooth disturbances do not depend on the input,
+# and the sensor is noisy.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,8 +45,11 @@ Y = np.tanh(delayed) + moods + 0.1 * rng.normal(size=delayed.shape)
 X_new, Y_new = X[n_train:], Y[n_train:]
 X, Y = X[:n_train], Y[:n_train]
 
-# %% Fit --- The inputs become the scores of eight principal components, and these Gaussian
-# features. The targets stay as they are.
+# %%
+# Fit
+# ---
+# The feature map takes eight principal components of the inputs, and Gaussian features of these.
+# The targets are not transformed.
 
 features = make_pipeline(
     PCA(8, random_state=0), StandardScaler(), Nystroem(gamma=0.03, n_components=30, random_state=0)
@@ -53,7 +59,7 @@ model = EntangledKernelRidgeCV(features, cv=KFold(5)).fit(X, Y)
 # %%
 # Intervals
 # ---------
-# They rest on held-out rows, so moods and noise are in them.
+# They are calibrated on held-out rows, so they include the disturbances and the noise.
 
 mean = model.predict(X_new)
 lower, upper = model.predict_interval(X_new, 0.9)
@@ -61,8 +67,10 @@ inside = np.mean((lower <= Y_new) & (Y_new <= upper))
 error = np.mean((mean - Y_new) ** 2) / Y_new.var()
 print(f"nMSE {error:.3f}, {100 * inside:.0f}% of the points in 90% intervals")
 
-# %% Three points are measured ------------------------- What the sensor says at three times tells
-# about the mood of the plant, and so about all other times.
+# %%
+# Three points are measured
+# -------------------------
+# Three measured points show the disturbances, and so improve predictions at all other times.
 
 measured = [21, 33, 45]
 given = np.full(Y_new.shape, np.nan)
@@ -76,8 +84,9 @@ print(
     f"error of the other points: {share:.2f} of what it was, {100 * inside_after:.0f}% in 90% intervals"
 )
 
-# %% What measuring the middle of the curve tells about the rest of it, some inputs, and a new curve
-# before and after three of its points are measured.
+# %%
+# The share of the variance that measuring the middle of the curve removes, some inputs, and a new
+# curve before and after three of its points are measured.
 
 tells = model.information_[measured[1]]
 figure, axes = plt.subplots(2, 2, figsize=(9.5, 6.4), layout="constrained")

@@ -4,8 +4,8 @@ The digits of the paper
 
 Four related tasks on small images: is it a 0, a 1, a 2, a 3? Every task is a target of -1 or +1. A
 kernel learned from a few images, and the scalar kernel that is its partial trace, are compared with
-plain kernel ridge on the same features. Each method gets the ridge penalty that five-fold
-cross-validation on its training images likes best.
+plain kernel ridge on the same features. Each method selects its ridge penalty by five-fold
+cross-validation on the training images.
 """
 
 import matplotlib.pyplot as plt
@@ -68,9 +68,9 @@ if __name__ == "__main__":
     for name, alignment, accuracy, error in compare(40, 5):
         print(f"{name:<15}{alignment:>10.3f}{accuracy:>10.3f}{error:>8.3f}")
 
-# %% What the learned kernel adds is a view of every task. Its first Kraus operators project an
-# image to two numbers for each task, in which the task's own digit stands apart from the others:
-# images that were learned from, and 120 others.
+# %% The learned kernel gives a picture of every task. Its first Kraus operators project an image to
+# two numbers for each task, which separate the digit of the task from the others: training images,
+# and 120 others.
 
 if __name__ == "__main__":
     X, Y = load_tasks()

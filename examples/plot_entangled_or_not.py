@@ -3,8 +3,8 @@ Entangled or not?
 =================
 
 A separable kernel k(x, z) T has one relation T between outputs, whatever the input. An entangled
-kernel is no sum of such products: how outputs relate depends on the input. Does that matter for a
-table? Three simulated ones show when it does.
+kernel is no sum of such products: the relation between outputs depends on the input. Three
+simulated tables show when that lowers the error.
 """
 
 import matplotlib.pyplot as plt
@@ -74,20 +74,20 @@ print(learned.kernel_.entanglement())
 
 # %% Above, the eigenvalues of the partial transpose of the learned kernel: a negative one proves
 # that it is entangled, though the truth behind this table is not. Below, errors on other rows. An
-# entangled kernel gains where outputs share something, and learns what. The draw from an entangled
-# kernel has outputs that share nothing: there plain kernel ridge is best. So whether a kernel is
-# entangled says nothing about its error; only rows that were held out do.
+# entangled kernel gains where outputs have common parts, which it learns. Outputs of the draw from an
+# entangled kernel have none: there plain kernel ridge is best. So entanglement of a kernel says
+# nothing about its error; only held-out rows do.
 
 figure = plt.figure(figsize=(9, 7), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=[1, 0.85])
 EntanglementSpectrumDisplay.from_estimator(learned, figure=top)
 ax = bottom.subplots()
-for place, (name, (colour, hatch)) in enumerate(
+for position, (name, (colour, hatch)) in enumerate(
     zip(METHODS, [("0.6", ""), ("C1", "//"), ("C0", "")], strict=True)
 ):
     means = [np.mean(errors[truth, name]) for truth in TRUTHS]
     bars = ax.bar(
-        np.arange(3) + 0.25 * place,
+        np.arange(3) + 0.25 * position,
         means,
         0.22,
         color=colour,

@@ -2,10 +2,10 @@
 Which group of columns matters?
 ===============================
 
-Three instruments give ten columns each, and five targets are to be explained. Which target depends
-on which instrument? `MultipleKernelRidge` gives every group a kernel and learns its weight for
-every target: what neuroscientists call banded ridge. One penalty for all columns, as in plain
-ridge, lets the columns of idle instruments in.
+Three instruments give ten columns each. Which of five targets depends on which instrument?
+`MultipleKernelRidge` has a kernel for every group and learns its weight for every target:
+neuroscientists call this banded ridge. Plain ridge, with one penalty for all columns, does not
+leave out the columns of instruments that matter nothing to a target.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from entangled_kernels import MultipleKernelRidge
 
 GROUPS = {"motion": slice(0, 10), "colour": slice(10, 20), "sound": slice(20, 30)}
-# How much of each target comes from each group; the last one depends on all alike.
+# Shares of the groups in each target; the last target depends on all alike.
 SHARES = np.array([[1, 0, 0], [0.7, 0.3, 0], [0, 1, 0], [0, 0.3, 0.7], [1 / 3, 1 / 3, 1 / 3]])
 
 rng = np.random.default_rng(0)
@@ -50,9 +50,9 @@ for name, score in scores.items():
 print("weights of the groups, a column for every target:")
 print(banded.kernel_weights_.round(2))
 
-# %% On the left, the variance that each group explains on test rows: it lies where it was put,
-# roughly, with sixty rows to learn from. A share below zero is a group that hurts. On the right,
-# the last target, which depends on all groups alike, loses a little by having them weighted.
+# %% On the left, the variance that each group explains on test rows: with sixty training rows it is
+# roughly the true one. A group with a share below zero increases the error. On the right, weights
+# of groups cost a little for the last target, which depends on all groups alike.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[1.5, 1]

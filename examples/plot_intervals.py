@@ -2,9 +2,8 @@
 How sure is it?
 ===============
 
-A prediction without a range is half an answer. `predict_interval` gives ranges that are calibrated
-on rows the model had not seen, so that 90% of them hold the truth; they become shorter where some
-of the targets are measured already.
+`predict_interval` gives intervals that are calibrated on held-out rows, so that 90% of them contain
+the measured value. They become shorter when some of the targets are given.
 """
 
 import matplotlib.pyplot as plt
@@ -39,7 +38,7 @@ for name, (lower, upper) in ranges.items():
     print(f"{name:<22}{inside.mean():.3f} inside, mean width {width:.2f} standard deviations")
 
 # %%
-# Does "90%" hold, and 50%, and 95%? Every target is counted on every row of the test.
+# Coverage of intervals of 50 to 95%, over all targets and test rows.
 
 levels = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 targets = [name for name in Y.columns if name not in measured]
@@ -56,9 +55,9 @@ print("nominal            ", levels)
 print("nothing measured   ", np.round(free, 3))
 print("two others measured", np.round(conditional, 3))
 
-# %% On the left, every tenth row in the order of its prediction. The ranges become shorter as two
-# targets are measured, and still hold the truth as often. On the right, the line of equality is
-# what was promised: ranges of 50 to 70% are somewhat too wide here, those of 90% less so.
+# %% On the left, every tenth row in the order of its prediction. With two targets given the
+# intervals are shorter, with the same coverage. On the right, the line is the nominal coverage:
+# intervals of 50 to 70% are somewhat too wide here, those of 90% less so.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4), layout="constrained", width_ratios=[1.7, 1]

@@ -2,16 +2,16 @@
 The paper in forty lines
 ========================
 
-Entangled Kernel Learning (Huusari and Kadri, 2021) with NumPy alone, as the equations of the paper
-have it: features, alignment, steepest ascent on the sphere, ridge regression, partial trace. It
-forms matrices of n p rows, so it is for small tables only.
-``EntangledKernelRidge(solver="ascent")`` gives the same numbers from second moments, at a cost that
-does not depend on n.
+Entangled Kernel Learning (Huusari and Kadri, 2021) with NumPy alone: features, alignment, steepest
+ascent on the sphere, ridge regression, partial trace. It forms matrices of n p rows, so it is for
+small tables. ``EntangledKernelRidge(solver="ascent")`` gives the same numbers from second moments.
 """
 
-# %% Features -------- Sixty wines, three targets. Twelve Nystroem features of a Gaussian kernel,
-# phi(x) = K_mm^(-1/2) k_m(x), and everything about its mean, as with an intercept.
-
+# %%
+# Features
+# --------
+# Sixty wines, three targets. Twelve Nystroem features of a Gaussian kernel,
+# phi(x) = K_mm^(-1/2) k_m(x). Features and targets are centred, as with an intercept.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_wine
@@ -37,11 +37,12 @@ mean_phi, mean_y = Phi_all[:60].mean(axis=0), Y[:60].mean(axis=0)
 Phi, Y = Phi_all[:60] - mean_phi, Y[:60] - mean_y
 (n, m), p = Phi.shape, Y.shape[1]
 
-# %% Alignment, and its gradient --------------------------- The kernel is K(x, z) = sum_i M_i
-# phi(x) phi(z)^T M_i^T. Column i of Q is vec(M_i), so the Gram matrix is G = (Phi kron I) Q Q^T
-# (Phi kron I)^T. The objective is the mean of two cosines: of G with y y^T, and of its partial
-# trace over the outputs with Y Y^T.
-
+# %%
+# Alignment, and its gradient
+# ---------------------------
+# The kernel is K(x, z) = sum_i M_i phi(x) phi(z)^T M_i^T. Column i of Q is vec(M_i), so the Gram
+# matrix is G = (Phi kron I) Q Q^T (Phi kron I)^T. The objective is the mean of two cosines: of G
+# with y y^T, and of its partial trace over the outputs with Y Y^T.
 Psi, y = np.kron(Phi, np.eye(p)), Y.reshape(-1)  # (n p, m p) and (n p,)
 
 
@@ -60,9 +61,11 @@ def alignment(Q, mix=0.5):
     return value, 2.0 * Psi.T @ (pull @ (Psi @ Q))
 
 
-# %% Ascent on the sphere -------------------- From the plain kernel, D = Q Q^T = I / (m p). A step
-# along the gradient is divided by its norm; it is halved until it brings a part of what the
-# gradient promises. Stopping early is what regularises.
+# %%
+# Ascent on the sphere
+# --------------------
+# The start is the plain kernel, D = Q Q^T = I / (m p). A step along the gradient is divided by its
+# norm, and halved until the objective rises enough. Early stopping regularises.
 
 
 def ascend(n_steps):
@@ -84,10 +87,11 @@ def ascend(n_steps):
 Q, history = ascend(12)
 print(f"alignment {history[0]:.3f} at the start, {history[-1]:.3f} after {len(history) - 1} steps")
 
-# %% Ridge regression, with the kernel and with its partial trace
-# ------------------------------------------------------------ D is scaled so that G has the trace
-# of the plain kernel's Gram matrix; alpha then means what it means in
-# `sklearn.kernel_ridge.KernelRidge`.
+# %%
+# Ridge regression, with the kernel and with its partial trace
+# ------------------------------------------------------------
+# D is scaled so that G has the trace of the plain kernel's Gram matrix; alpha then has the meaning
+# of alpha in `sklearn.kernel_ridge.KernelRidge`.
 
 alpha, D = 1.0, Q @ Q.T
 D *= p * np.sum(Phi**2) / np.trace(Psi @ D @ Psi.T)

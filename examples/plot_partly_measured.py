@@ -3,10 +3,10 @@ Measure some, predict the rest
 ==============================
 
 In scikit-learn's breast cancer table every tumour has twenty cheap measurements (means and standard
-errors over its cells) and ten that need the worst cells to be found. A model learned from a few
-tumours predicts these ten, says which of them to make first, and takes those that are made into
-account. One fitted model serves every set of measured targets. Ridge regression takes them as
-inputs, and is fitted anew for each set.
+errors over its cells) and ten that need a search for the worst cells. A model of a few tumours
+predicts these ten, suggests which to measure first, and conditions on those that are measured. One
+fitted model serves every set of measured targets. Ridge regression takes them as inputs, and needs
+a fit for each set.
 """
 
 import matplotlib.pyplot as plt
@@ -47,7 +47,7 @@ def run_split(X, Y, n_train, split):
     X, X_test, Y, Y_test = train_test_split(X, Y, train_size=n_train, random_state=split)
     model = EntangledKernelRidgeCV(random_state=0).set_output(predict="pandas").fit(X, Y)
     order = list(model.suggest_measurements(X_test[:1])[0][0])
-    # Errors are those of the same targets whatever is measured: the ones that never are.
+    # Errors are always of the same targets, which are never measured.
     rest, rows = order[MOST_MEASURED:], []
     truth = Y_test[rest]
     for count in range(MOST_MEASURED + 1):
@@ -70,8 +70,7 @@ def compare(n_train=40, n_splits=5):
     return np.mean([rows for _, _, rows in splits], axis=0), model, order
 
 
-# %% Three splits, each with forty rows to learn from. The order in which to measure is the model's
-# own.
+# %% Three splits, each with forty training rows. The model suggests the order of measurements.
 
 if __name__ == "__main__":
     results, model, order = compare(40, 3)
@@ -80,10 +79,10 @@ if __name__ == "__main__":
         print(f"{count:>8}{ours:>8.3f}{ridge:>8.3f}{inside:>22.3f}{width:>8.2f}")
     print(f"measure first, by the last split: {', '.join(order[:MOST_MEASURED])}")
 
-# %% On the left, what tells what: the share of the uncertainty of a column that measuring a row
-# removes. On the right, the error of the six measurements that are never made. It falls with every
-# measurement that is, for ridge too, which starts higher: at forty rows a kernel on the twenty
-# inputs is better already.
+# %% On the left, the share of the uncertainty of the target in a column that measuring the target in
+# a row removes. On the right, the error of six targets that are never measured. It falls with every
+# measurement, also for ridge, which starts higher: with forty rows a kernel on the twenty inputs is
+# better without any measurement.
 
 if __name__ == "__main__":
     names, information = model.target_names_, model.information_

@@ -5,7 +5,7 @@ Torques of a robot arm
 To move an arm along a path, a controller must know the torques of its joints beforehand. The
 equations of motion are known for an ideal arm; friction and loads are not, so torques are learned
 from recorded movements. The arm here has two joints and is simulated, with friction that the
-equations would leave out.
+equations leave out.
 """
 
 import matplotlib.pyplot as plt
@@ -69,8 +69,8 @@ for name, values in errors.items():
     print(f"{name:<12}", np.round(values, 3))
 
 # %% Torques are smooth in angles and velocities, which suits kernels: with a hundred rows the error
-# is a fraction of that of trees. On the right, both torques along a movement that is no row of the
-# training, with the last model.
+# is a fraction of that of trees. On the right, both torques along a new movement, with the last
+# model.
 
 time = np.linspace(0, 3, 200)
 frequency = 2 * np.pi / 3

@@ -3,8 +3,8 @@ From a spectrum to concentrations
 =================================
 
 A spectrometer gives 150 absorbances in a second; the laboratory gives four concentrations in a day.
-Partial least squares (PLS) is what chemists use to get from one to the other, and it is hard to
-beat where absorbance is proportional to concentration. In these simulated spectra it is not: the
+Chemists predict the second from the first by partial least squares (PLS), which is hard to beat
+where absorbance is proportional to concentration. In these simulated spectra it is not: the
 detector saturates, and the baseline drifts.
 """
 
@@ -40,8 +40,8 @@ def nmse(Y, prediction):
     return np.mean(np.mean((Y - prediction) ** 2, axis=0) / Y.var(axis=0))
 
 
-# %% The kernels see eight principal components of the spectra. PLS chooses its number by
-# cross-validation.
+# %% The kernels get eight principal components of the spectra. PLS selects the number of its
+# components by cross-validation.
 
 METHODS = {
     "PLS": lambda: GridSearchCV(PLSRegression(), {"n_components": range(1, 13)}),
@@ -64,7 +64,7 @@ for name, values in errors.items():
     print(f"{name:<10}", np.round(values, 4))
 
 # %%
-# And where the detector is linear, with 40 samples:
+# For comparison, a linear detector and 40 samples.
 
 X_linear, Y_linear = simulate(40, np.random.default_rng(0), saturation=0.0)
 X_other, Y_other = simulate(500, np.random.default_rng(1), saturation=0.0)

@@ -2,9 +2,9 @@
 More rows than memory, and plants that drift
 ============================================
 
-Rows come in batches: from files, from a plant, from a cluster. Everything the model needs of them
-is a mean and a matrix of second moments, so nothing has to be kept. Three ways to give it the same
-rows give the same model; and where old rows mislead, they can be forgotten.
+Rows come in batches: from files, from a plant, from a cluster. The model needs only their mean and
+second moments, so no rows are kept. Three ways to pass the same rows give the same model, and old
+rows that mislead can be forgotten.
 """
 
 import dask
@@ -60,9 +60,9 @@ for forget, values in errors.items():
         f"forget={forget:<5} mean error {values.mean():.3f}, in the first 49 batches {values[:49].mean():.3f}"
     )
 
-# %% Until the first jump, remembering everything is best, if by little. After it, a model that
-# remembers averages two plants. With 0.95 the memory is about 20 rows: quick after a jump, and
-# noisier while nothing happens.
+# %% Before the first jump, remembering all rows is best by little. After it, such a model averages
+# two plants. With `forget=0.95` the memory is about 20 rows: errors fall quickly after a jump, and
+# are a little higher between jumps.
 
 figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
 for (forget, values), line in zip(errors.items(), [":", "-", "--"], strict=True):

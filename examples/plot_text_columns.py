@@ -2,10 +2,10 @@
 A table with words in it
 ========================
 
-Adverts of flats have numbers, a district and a line of text; wanted are rent, days until let, and
-number of calls. Any scikit-learn transformer is a feature map here, so a `ColumnTransformer` that
-turns words into columns is one. The adverts are simulated: some words raise the rent, some bring
-calls, most mean nothing.
+Adverts of flats have numbers, a district and a line of text. Targets are the rent, the days until
+the flat is let, and the number of calls. Any scikit-learn transformer can be the feature map, such
+as a `ColumnTransformer` that turns words into columns. The adverts are simulated: some words raise
+the rent, some bring calls, most have no effect.
 """
 
 import matplotlib.pyplot as plt
@@ -93,16 +93,18 @@ errors["with text, calls known"] = ((given - Y_test) ** 2).mean() / Y_test.var(d
 pd.DataFrame(errors).round(3).T
 
 # %% Without the text, days cannot be predicted at all. Plain ridge on the same columns comes close
-# to the kernel: words add up, and there is nothing else to find. What ridge does not have is the
-# last bar: once the calls of the first days are counted, `given` brings them into the forecast.
+# to the kernel, since effects of words add up. Ridge has no last bar: when the calls of the first
+# days are counted, `given` conditions the prediction on them.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4), layout="constrained", width_ratios=[1.3, 1]
 )
 names = ["rent", "days"]
 looks = zip(["0.7", "C0", "C1", "C2"], ["", "", "//", ".."], strict=True)
-for place, ((name, error), (colour, hatch)) in enumerate(zip(errors.items(), looks, strict=True)):
-    bars = np.arange(len(names)) + 0.2 * place
+for position, ((name, error), (colour, hatch)) in enumerate(
+    zip(errors.items(), looks, strict=True)
+):
+    bars = np.arange(len(names)) + 0.2 * position
     left.bar(bars, error[names], 0.18, color=colour, hatch=hatch, edgecolor="white", label=name)
 left.set_xticks(np.arange(len(names)) + 0.3, names)
 left.set(ylabel="nMSE on 900 adverts", title="Error with and without the text")

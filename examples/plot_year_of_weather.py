@@ -2,9 +2,9 @@
 Curves as outputs
 =================
 
-A station's latitude, altitude and distance to the sea are known; wanted is its temperature on all
-365 days. A curve is many related targets. Two ways: learn all days at once, or write the curve in a
-basis, learn the coefficients, and go back. The stations are simulated.
+The temperature of a station on all 365 days is predicted from its latitude, altitude and distance
+to the sea. Either all days are targets, or the coefficients of the curve in a basis. The stations
+are simulated.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ def simulate(n, rng):
     phase = 2 * np.pi * (days - 105 - delay[:, None]) / DAYS_IN_A_YEAR
     curves = level[:, None] + swing[:, None] * np.sin(phase)
     steps = rng.normal(size=(n, 365)).cumsum(axis=1)
-    weather = steps - np.linspace(0, 1, 365) * steps[:, -1:]  # comes back to where it began
+    weather = steps - np.linspace(0, 1, 365) * steps[:, -1:]  # ends where it began
     curves += 0.1 * weather + 0.5 * rng.normal(size=(n, 365))
     return np.column_stack([latitude, altitude, distance]), curves
 
@@ -39,8 +39,8 @@ def simulate(n, rng):
 X, Y = simulate(40, np.random.default_rng(0))
 X_test, Y_test = simulate(300, np.random.default_rng(1))
 
-# %% The basis is found from the curves themselves: three principal components.
-# `TransformedTargetRegressor` goes there and back. The model in the middle sees three targets.
+# %% The basis consists of three principal components of the curves. `TransformedTargetRegressor`
+# transforms the targets and the predictions, so the model has three targets.
 
 model = EntangledKernelRidgeCV(ColumnWidthFeatures(random_state=0), random_state=0)
 kernel_ridge = GridSearchCV(
@@ -61,19 +61,18 @@ rmse = {
 for name, errors in rmse.items():
     print(f"{name:<24}{errors.mean():.3f} degrees")
 
-# %% On the left, three stations of the test. On the right, the error of every day; most of it is
-# weather that nothing could predict from a station's place. Learning all days at once gains nothing
-# over kernel ridge, which is a little better there. In a basis the error is the least of all, by
-# two per cent, and the model is small: three targets.
+# %% On the left, three test stations. On the right, the error of every day; most of it is weather
+# that does not depend on the inputs. With all days as targets kernel ridge is a little better. In a
+# basis the error is lowest, by two per cent, and the model has only three targets.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-for place, colour in zip([0, 5, 9], ["C0", "C1", "C2"], strict=True):
-    left.plot(days, Y_test[place], ".", color=colour, ms=2, alpha=0.6)
+for station, colour in zip([0, 5, 9], ["C0", "C1", "C2"], strict=True):
+    left.plot(days, Y_test[station], ".", color=colour, ms=2, alpha=0.6)
     left.plot(
         days,
-        predictions["entangled, basis"][place],
+        predictions["entangled, basis"][station],
         color=colour,
-        label=f"latitude {X_test[place, 0]:.0f}",
+        label=f"latitude {X_test[station, 0]:.0f}",
     )
 left.set(
     xlabel="day of the year", ylabel="temperature", title="Three stations: measured and predicted"
