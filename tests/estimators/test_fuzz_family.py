@@ -118,6 +118,16 @@ def test_inputs_that_ended_in_other_errors(rng):
             kind().fit(1e160 * X, Y)
     with pytest.raises(ValueError, match="the fit overflows"):
         MultiViewKernelRidge(alpha=1e-300, eta=1e-300).fit(X, Y)
+    huge = OutputKernelRidge(
+        alpha=1e300,
+        gamma=1e8,
+        constraint=True,
+        fit_intercept=False,
+        penalty="elastic",
+        solver_params={"max_iter": 1},
+    )
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="the fit overflows"):
+        huge.fit(X, Y)
 
 
 def test_a_constant_kernel_adds_nothing(rng):

@@ -12,7 +12,7 @@ from ..linalg import Array
 from .grams import Gram, Preconditioner
 from .multiple_kernels import learn_diagonal
 from .penalties import OutputPenalty
-from .problem import KernelPart, Result, reduce_problem
+from .problem import KernelPart, Result, reduce_problem, refuse_overflow
 from .solvers import solve_convex
 
 __all__ = [
@@ -218,6 +218,7 @@ def hadamard_gram(
     return HadamardGram(targets, alpha, np.asarray(K), features)
 
 
+@refuse_overflow
 def learn_hadamard(
     windows: Array,
     targets: Array,

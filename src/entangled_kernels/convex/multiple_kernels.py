@@ -19,7 +19,7 @@ from .grams import (
 from .missing import INNER, far_apart, learn_missing, solve_missing
 from .output_kernel import learn_output_kernel
 from .penalties import Schatten
-from .problem import KernelPart, Problem, Result, compress, expand
+from .problem import KernelPart, Problem, Result, compress, expand, refuse_overflow
 from .solvers import minimise, solve_convex
 
 __all__ = [
@@ -37,6 +37,7 @@ TINY = float(np.finfo(np.float64).tiny)
 FEW, MANY = 200, 500
 
 
+@refuse_overflow
 def learn_weights(
     problem: Problem,
     alpha: float,
@@ -136,6 +137,7 @@ def _solve_weights(gram: WeightedGram, penalty: Schatten, *, max_iter: int, tol:
     return solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol * tol)
 
 
+@refuse_overflow
 def learn_diagonal(
     problem: Problem,
     alpha: float,
@@ -185,6 +187,7 @@ def learn_diagonal(
     return expand(problem, alpha, joint, T, weights)
 
 
+@refuse_overflow
 def learn_separate(
     problem: Problem,
     alpha: float,
@@ -226,6 +229,7 @@ def learn_separate(
     return expand(problem, alpha, result, T, weights, lambda C: C @ V.T)
 
 
+@refuse_overflow
 def learn_shared(
     problem: Problem,
     alpha: float,

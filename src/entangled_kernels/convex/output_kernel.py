@@ -21,7 +21,7 @@ from .penalties import (
     compose,
     typical_level,
 )
-from .problem import Problem, Result, alpha_unit, diagonalise, expand
+from .problem import Problem, Result, alpha_unit, diagonalise, expand, refuse_overflow
 from .solvers import solve_convex
 
 __all__ = ["fixed_output_kernel", "learn_output_kernel", "output_kernel_path"]
@@ -33,6 +33,7 @@ FLOOR = 1e-2
 WARM_FLOOR = 1e-6
 
 
+@refuse_overflow
 def learn_output_kernel(
     problem: Problem,
     alpha: float,
@@ -230,6 +231,7 @@ def output_kernel_path(
         start = result.L if result.L.any() else None
 
 
+@refuse_overflow
 def fixed_output_kernel(
     problem: Problem, alpha: float, L: ArrayLike, *, max_iter: int = 1000, tol: float = 1e-3
 ) -> Result:

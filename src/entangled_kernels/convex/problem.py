@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import wraps
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,10 +27,13 @@ __all__ = [
     "diagonalise",
     "expand",
     "reduce_problem",
+    "refuse_overflow",
     "retarget",
     "store_rows",
 ]
 
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
 EPS = float(np.finfo(np.float64).eps)
 # A Gram matrix that was computed in single precision has negative eigenvalues of this size.
 NEGATIVE = 1e-6
@@ -41,6 +45,19 @@ OVERFLOW = (
     "the fit overflows: alpha, sample_weight, inputs and targets are of too different sizes; scale "
     "inputs and targets, divide sample_weight by its mean, or use an alpha nearer to 1"
 )
+
+
+def refuse_overflow(learn: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
+    """The function with a ValueError that names the arguments in place of NumPy's LinAlgError."""
+
+    @wraps(learn)
+    def learn_or_refuse(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
+        try:
+            return learn(*args, **kwargs)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(OVERFLOW) from error
+
+    return learn_or_refuse
 
 
 class KernelPart(NamedTuple):

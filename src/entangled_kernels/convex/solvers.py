@@ -30,7 +30,7 @@ from .penalties import (
     SpectralPenalty,
     compose,
 )
-from .problem import OVERFLOW, Result
+from .problem import OVERFLOW, Result, refuse_overflow
 
 __all__ = [
     "SOLVERS",
@@ -101,6 +101,7 @@ class Solver(NamedTuple):
     steps: int | None = 40
 
 
+@refuse_overflow
 def solve_convex(
     gram: Gram,
     penalty: Penalty,
@@ -152,6 +153,8 @@ def solve_convex(
            [1., 1.]])
     """
     chosen = _choose(gram, penalty, penalty.solver if solver is None else solver)
+    if not np.isfinite(start).all():
+        raise ValueError(OVERFLOW)
     best = last = certify(gram, penalty, start)
     history, used, idle, reason = [best.value], 1, 0, "tolerance"
     if chosen.steps is None:
@@ -163,11 +166,8 @@ def solve_convex(
         if used >= max_iter or idle >= IDLE:
             reason = "max_iter" if used >= max_iter else "stalled"
             break
-        try:
-            step = chosen.run(gram, penalty, last, min(chosen.steps, max_iter - used), tol)
-            point = last = certify(gram, penalty, step.L)
-        except np.linalg.LinAlgError as error:
-            raise ValueError(OVERFLOW) from error
+        step = chosen.run(gram, penalty, last, min(chosen.steps, max_iter - used), tol)
+        point = last = certify(gram, penalty, step.L)
         if step.C is not None:
             point = _witnessed(gram, penalty, point, step.C)
             last = point._replace(C=step.C)
@@ -717,10 +717,7 @@ def minimise(
         if np.array_equal(x, begin):
             value, slope = first, first_slope
         else:
-            try:
-                value, slope = value_and_slope(size * x.reshape(start.shape))
-            except np.linalg.LinAlgError as error:
-                raise ValueError(OVERFLOW) from error
+            value, slope = value_and_slope(size * x.reshape(start.shape))
         nonlocal gain
         gain = 0.5 * float(np.vdot(slope, slope))
         return value / unit, slope.ravel() * (size / unit)

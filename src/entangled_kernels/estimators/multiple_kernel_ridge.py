@@ -294,7 +294,7 @@ class MultipleKernelRidge(MultiTargetRegressor):
         if isinstance(given, str):
             check_choice("output_kernel", given, LEARNERS)
             learn = LEARNERS[given]
-        elif isinstance(given, list | tuple) and len(given) and np.ndim(given[0]) == 2:
+        elif isinstance(given, list | tuple) and len(given) and _is_matrix(given[0]):
             if len(given) != m:
                 raise ValueError(
                     f"output_kernel must have one matrix for each of {m} kernels, got {len(given)}"
@@ -321,3 +321,11 @@ class MultipleKernelRidge(MultiTargetRegressor):
             for part, T in zip(parts, scaled, strict=True)
         ]
         store_certificate(self, result, self.solver_params, "the weights of the kernels have")
+
+
+def _is_matrix(value: Any) -> bool:
+    """Whether a value is an array of two dimensions, or nested lists of that shape."""
+    try:
+        return np.ndim(value) == 2
+    except ValueError:
+        return False
