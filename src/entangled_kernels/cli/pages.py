@@ -353,15 +353,18 @@ def write_experiment_page(runs: Runs, missing: dict[str, str], command: str, out
     title = EXPERIMENTS[names[0]].title if one else "The paper's experiments, run again"
     lead = " ".join(f"Protocol {protocol}: {PROTOCOLS[protocol]}." for protocol in runs)
     page = Report(title, lead=lead)
-    if (claims := claims_table(runs)) is not None:
+    # A page of several experiments begins with the claims of the paper's summary.
+    claims = claims_table(runs, experiment=names[0] if one else None)
+    if claims is not None:
         page.section("Claims")
         _add_table(page, claims)
     for name in names:
         for protocol, done in runs.items():
             if name in done:
-                heading = "Results" if one else done[name].title
+                results, folder = done[name], out if single else out / protocol
+                heading = "Results" if one else results.title
                 page.section(heading if single else f"{heading}, protocol {protocol}")
-                _add_experiment(page, name, done[name], out if single else out / protocol)
+                _add_experiment(page, name, results, folder, with_claims=not one)
     if missing:
         page.section("Left out")
         page.points(f"{name}: {reason}" for name, reason in missing.items())
@@ -370,8 +373,10 @@ def write_experiment_page(runs: Runs, missing: dict[str, str], command: str, out
     page.write(out / "index.html")
 
 
-def _add_experiment(page: Report, name: str, results: ExperimentResults, out: Path) -> None:
-    """An experiment; its figures are written into the folder as well."""
+def _add_experiment(
+    page: Report, name: str, results: ExperimentResults, out: Path, *, with_claims: bool
+) -> None:
+    """Add an experiment, and write its figures into the folder as well."""
     from ..experiments import EXPERIMENTS
 
     experiment, meta = EXPERIMENTS[name], results.meta
@@ -379,8 +384,8 @@ def _add_experiment(page: Report, name: str, results: ExperimentResults, out: Pa
     hidden = ("methods", "versions", "verdict")
     page.facts({name: value for name, value in meta.items() if name not in hidden})
     _add_methods(page, results)
-    claims = claims_table({str(meta.get("protocol", "")): {name: results}}, experiment=name)
-    if claims is not None:
+    runs = {str(meta.get("protocol", "")): {name: results}}
+    if with_claims and (claims := claims_table(runs, experiment=name)) is not None:
         _add_table(page, claims, caption=f"{results.title}: claims")
     cells = list(cell_tables(results))
     for table in cells:

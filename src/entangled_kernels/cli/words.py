@@ -33,7 +33,6 @@ __all__ = [
 
 # Sentences about pairs of targets: at most this many, and none on smaller shares of uncertainty.
 PAIRS, LEAST_SHARE = 5, 0.05
-SAME_FEATURES = "kernel ridge on the same features"
 # The largest numbers of names, inputs, and targets with missing values that are listed.
 MOST_NAMES, MOST_INPUTS, MOST_MISSING = 12, 12, 5
 
@@ -103,19 +102,22 @@ def baselines_in_words(error: float, plain: float | None, baselines: dict[str, f
             change = change_in_words(error, baselines[best])
             words.append(f"{best} has the lowest error; this model has {change}.")
     if plain is not None:
-        words.append(f"{SAME_FEATURES.capitalize()}: {plain:.4g}.")
+        words.append(f"Kernel ridge on the same features: {plain:.4g}.")
     return " ".join(words)
 
 
 def error_table(scores: list[dict[str, Any]]) -> PageTable:
     """Held-out errors of every target, and their difference from those of kernel ridge."""
-    columns = ["target", "nMSE", "R2", "RMSE", SAME_FEATURES, "change"]
+    columns = ["target", "nMSE", "R2", "RMSE", "kernel ridge", "change"]
     rows = []
     for row in scores:
         error, plain = row["nmse"], row["kernel_ridge_nmse"]
         change = change_in_words(error, plain)
         rows.append([row["target"], error, row.get("r2"), row.get("rmse"), plain, change])
-    caption = "Held-out errors of each target; RMSE in the unit of the target"
+    caption = (
+        "Held-out errors of each target, RMSE in its unit, and the nMSE of kernel ridge on the same "
+        "features"
+    )
     return PageTable(columns, rows, caption)
 
 
