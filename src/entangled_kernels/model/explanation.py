@@ -539,7 +539,7 @@ def _draw_errors(n: int, fit: Fit, calibration: Calibration, rng: np.random.Gene
     measured = np.clip(fit.problem.target_weight / fit.problem.weight, np.finfo(float).tiny, None)
     unit, correlation = calibration.deviation / np.sqrt(measured), calibration.correlation  # (p,)
     shared = rng.normal(size=(n, len(correlation.factor))) @ correlation.factor
-    single = rng.normal(size=(n, fit.problem.n_outputs)) * np.sqrt(correlation.own)
+    single = rng.normal(size=(n, fit.problem.n_outputs)) * np.sqrt(correlation.unshared)
     return np.asarray((shared + single) * unit)
 
 

@@ -78,7 +78,7 @@ class Calibration:
         unit = self.deviation
         if len(unit) <= MOST_DENSE:
             return unit[:, None] * self.correlation.dense() * unit
-        F, unshared = self.correlation.factor * unit, self.correlation.own * unit**2
+        F, unshared = self.correlation.factor * unit, self.correlation.unshared * unit**2
 
         def multiply(vector: Array) -> Array:
             vector = vector.reshape(len(unshared), -1)

@@ -27,13 +27,13 @@ __all__ = [
 
 Mask = NDArray[np.bool_]
 
-# No target is known to more digits than this because others are measured.
+# Smallest variance of a target given others.
 _SMALLEST_VARIANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """What is known of some rows once some of their targets are measured.
+    """Distribution of the targets of some rows, given the measured ones.
 
     Attributes
     ----------
@@ -52,41 +52,43 @@ class Conditional:
 
 @dataclass(frozen=True, eq=False)
 class Correlation:
-    """R = factor^T factor + diag(own).
+    """R = factor^T factor + diag(unshared).
 
     Attributes
     ----------
     factor : ndarray of shape (r, p)
         No more rows than targets or residuals, so that nothing p x p is needed where targets are
         many.
-    own : ndarray of shape (p,)
-        What each target shares with no other, positive.
+    unshared : ndarray of shape (p,)
+        Variance that each target shares with no other target, positive.
     """
 
     factor: Array
-    own: Array
+    unshared: Array
 
     @classmethod
     def identity(cls, n_outputs: int) -> Correlation:
-        """Targets that tell nothing of each other."""
+        """The correlation of unrelated targets."""
         return cls(np.zeros((0, n_outputs)), np.ones(n_outputs))
 
     def shrunk(self, share: float) -> Correlation:
         """The mean of this and of unrelated targets, which have the weight ``share``."""
-        return Correlation(np.sqrt(1.0 - share) * self.factor, (1.0 - share) * self.own + share)
+        return Correlation(
+            np.sqrt(1.0 - share) * self.factor, (1.0 - share) * self.unshared + share
+        )
 
     @property
     def n_outputs(self) -> int:
         """Number of targets, p."""
-        return len(self.own)
+        return len(self.unshared)
 
     def diagonal(self) -> Array:
         """Variances, (p,)."""
-        return np.asarray(np.einsum("ro,ro->o", self.factor, self.factor) + self.own)
+        return np.asarray(np.einsum("ro,ro->o", self.factor, self.factor) + self.unshared)
 
     def dense(self) -> Array:
         """R as a matrix (p, p)."""
-        return np.asarray(self.factor.T @ self.factor + np.diag(self.own))
+        return np.asarray(self.factor.T @ self.factor + np.diag(self.unshared))
 
     def condition(self, Z: Array, *, with_covariance: bool = False) -> Conditional:
         """Condition rows on their finite entries.
@@ -125,22 +127,22 @@ class Correlation:
 
     def regression(self, known: Mask) -> tuple[Array, Array]:
         """R_OU and R_OO^-1 R_OU, (q, u) both, for the known targets O and the others U."""
-        F, own = self.factor[:, known], self.own[known, None]
+        F, unshared = self.factor[:, known], self.unshared[known, None]
         cross = F.T @ self.factor[:, ~known]
         r, q = F.shape
         if q == 0 or r == 0:
-            return cross, cross / own
+            return cross, cross / unshared
         # By the smaller of two systems.
         if 2 * r >= q:
             matrix, right = F.T @ F, cross
-            matrix[np.diag_indices(q)] += own[:, 0]
+            matrix[np.diag_indices(q)] += unshared[:, 0]
         else:
-            matrix, right = F @ (F.T / own), F @ (cross / own)
+            matrix, right = F @ (F.T / unshared), F @ (cross / unshared)
             matrix[np.diag_indices(r)] += 1.0
         _, solution, failed = dposv(matrix, right)
         if failed:
             raise np.linalg.LinAlgError("the covariance of given targets must be positive definite")
-        return cross, np.asarray(solution if 2 * r >= q else (cross - F.T @ solution) / own)
+        return cross, np.asarray(solution if 2 * r >= q else (cross - F.T @ solution) / unshared)
 
 
 # Shares of the identity that are tried; with 1 the error of a target says nothing of the others.
@@ -360,7 +362,7 @@ def _root(matrix: Array) -> Array:
 
 
 def group_patterns(known: Mask) -> Iterator[tuple[Index, Mask]]:
-    """Rows (their places) that have the same targets known, and which these are.
+    """Groups of rows with the same known targets: numbers of the rows, and a mask of the targets.
 
     Examples
     --------
