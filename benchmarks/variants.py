@@ -196,7 +196,7 @@ def learned_kernels(variant: Variant, problem: Problem, seed: int) -> dict[int, 
     kept[0] = LearnedKernel.from_operators(Q)
     kernels = {step: kept.get(step, last) for step in variant.steps}
     return {
-        step: problem.finished(one, 0.0) if variant.our_units else one
+        step: problem.shrink_and_scale(one, 0.0) if variant.our_units else one
         for step, one in kernels.items()
     }
 

@@ -53,10 +53,8 @@ class Fit:
         Coefficients in the coordinates of the problem; those of all targets where some are missing.
     rkhs_norm : float
         Norm of the function, less its intercept, in the space of the kernel it predicts with.
-    alignment : float
-        Objective of the kernel as used, shrinkage included.
     alignment_terms : pair of float
-        Its partial-trace and full terms.
+        Partial-trace and full alignment of the kernel, shrinkage included.
     alignment_history : ndarray
         Objective, before shrinkage, at the start of the solver and after every step.
     n_iter, converged, stop_reason
@@ -69,7 +67,6 @@ class Fit:
     linear: LinearModel
     reduced_coef: Array
     rkhs_norm: float
-    alignment: float
     alignment_terms: tuple[float, float]
     alignment_history: Array
     n_iter: int
@@ -96,6 +93,13 @@ class Fit:
         mix = self.settings.alignment_mix
         settings = FitSettings(alignment_mix=mix, target_alpha=0.0, shrinkage=0.0)
         return float(solve(self.problem, settings).value)
+
+    @property
+    def alignment(self) -> float:
+        """Objective of the kernel: the weighted mean of its two alignments."""
+        traced, full = self.alignment_terms
+        mix = self.settings.alignment_mix
+        return (1.0 - mix) * traced + mix * full
 
     @property
     def n_operators(self) -> int:
@@ -128,11 +132,10 @@ def fit_problem(problem: Problem, settings: FitSettings, callback: Callback = No
     callback : callable, optional
         Called by iterative solvers with a `Progress` after every step; a true answer stops them.
     """
-    mix, alpha = settings.alignment_mix, settings.alpha
     learned = solve(problem, settings, callback)
-    kernel = problem.finished(learned.kernel.canonical(problem.targets), settings.shrinkage)
-    terms = problem.alignment_terms(kernel)
-    reduced, square = solve_ridge(problem, settings.used_kernel(problem, kernel), alpha)
+    kernel = problem.shrink_and_scale(learned.kernel.canonical(problem.targets), settings.shrinkage)
+    used = settings.used_kernel(problem, kernel)
+    reduced, square = solve_ridge(problem, used, settings.alpha)
     if problem.missing is None:
         coef = problem.outputs @ reduced.T @ problem.features.T
         intercept = problem.mean_y - coef @ problem.mean_phi
@@ -147,8 +150,7 @@ def fit_problem(problem: Problem, settings: FitSettings, callback: Callback = No
         linear=LinearModel(coef, intercept),
         reduced_coef=reduced,
         rkhs_norm=float(np.sqrt(max(square, 0.0))),
-        alignment=float((1.0 - mix) * terms[0] + mix * terms[1]),
-        alignment_terms=terms,
+        alignment_terms=problem.alignment_terms(kernel),
         alignment_history=learned.history,
         n_iter=learned.n_iter,
         converged=learned.converged,

@@ -112,10 +112,10 @@ class Problem:
             root[:, None, None] * kernel.Q, root[:, None] * kernel.metric() * root
         )
 
-    def finished(self, kernel: LearnedKernel, shrinkage: float) -> LearnedKernel:
-        """A learned kernel of trace one, shrunk to shrinkage * I / (m p) + (1 - shrinkage) * D and scaled.
+    def shrink_and_scale(self, kernel: LearnedKernel, shrinkage: float) -> LearnedKernel:
+        """The kernel shrinkage * I / (m p) + (1 - shrinkage) * D, for a learned D of trace one, scaled.
 
-        Its training Gram matrix has the trace of the plain kernel's.
+        The trace of its training Gram matrix is that of the plain kernel.
         """
         identity, share = shrinkage / (self.n_features * self.n_outputs), 1.0 - shrinkage
         total = self.n_outputs * float(self.scale.sum())

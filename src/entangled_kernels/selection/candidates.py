@@ -150,7 +150,7 @@ def learn_kernels(
         learned = _learn_group(problem, [kernels[number] for number in numbers])
         for number in numbers:
             settings = kernels[number]
-            D = problem.finished(learned[settings.max_iter], settings.shrinkage)
+            D = problem.shrink_and_scale(learned[settings.max_iter], settings.shrinkage)
             yield number, KernelRidgeFactor(problem, settings.used_kernel(problem, D))
 
 
