@@ -7,7 +7,11 @@ import pytest
 
 from entangled_kernels.cli.results import finding, method_table, pivot, sure_leads, winner_in_words
 from entangled_kernels.cli.tables import MissingTargets
-from entangled_kernels.cli.words import change_in_words, information_in_words
+from entangled_kernels.cli.words import (
+    change_in_words,
+    information_in_words,
+    settings_in_words,
+)
 from entangled_kernels.io import ExperimentResults
 
 
@@ -17,6 +21,21 @@ def test_strongest_pairs_come_first():
         "Measuring 'zinc' removes 61% of the uncertainty of 'cadmium', and the other way round.",
         "Measuring 'zinc' removes 20% of the uncertainty of 'tin', and the other way round.",
     ]
+
+
+def test_settings_name_the_rank_of_predictions():
+    settings = {
+        "features": "StandardScaler",
+        "shrinkage": 1.0,
+        "alignment_mix": 0.0,
+        "target_alpha": 0.0,
+        "prediction": "reduced_rank",
+        "rank": 2,
+        "alpha": 0.5,
+    }
+    words = "StandardScaler; kernel ridge, alpha 0.5"
+    assert settings_in_words(settings) == f"{words}, predictions of rank 2"
+    assert settings_in_words(settings | {"rank": None}) == words
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,22 @@ def test_streams_are_fits_of_all_rows(make_rows, rng, shrinkage):
         )
 
 
+def test_streams_and_dask_tables_in_a_search(rng):
+    X = rng.normal(size=(120, 5))
+    Y = X[:, :2] @ rng.normal(size=(2, 8)) + rng.normal(size=(120, 8))
+    grid = {"shrinkage": [1.0], "prediction": ["reduced_rank"], "rank": [1, 2, 3]}
+    model = EntangledKernelRidgeCV(None, param_grid=grid, selection="best", random_state=0)
+    for rows in np.split(np.arange(120), 4):
+        model.partial_fit(X[rows], Y[rows])
+    assert model.solve().best_params_["rank"] == 2
+    assert np.linalg.matrix_rank(model.coef_) == 2
+    array = pytest.importorskip("dask.array")
+    tables = array.from_array(X, chunks=(30, 5)), array.from_array(Y, chunks=(30, 8))
+    plain = EntangledKernelRidge(prediction="reduced_rank", rank=2)
+    expected = plain.fit(X, Y).coef_
+    np.testing.assert_allclose(plain.fit(*tables).coef_, expected, atol=1e-10)
+
+
 @pytest.mark.parametrize("centred", [True, False])
 def test_missing_targets(make_rows, rng, centred):
     """Ridge to the targets that are present, in directions of the targets that were filled in."""
