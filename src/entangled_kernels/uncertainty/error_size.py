@@ -120,11 +120,12 @@ def estimate_error_size(
     where s is a sum of piecewise linear functions of the columns: one function for all targets,
     plus departures of single targets, which have a penalty of their own. Fisher scoring minimises
 
-        sum_i w_i (abs(z_i) exp(-s_i) + s_i) + penalty * sum of squared coefficients,
+        sum_i w_i (abs(z_i) exp(-s_i) + s_i) + penalty / 2 * sum of squared coefficients,
 
-    where the first term is the negative log-likelihood of a Laplace distribution. One
-    eigendecomposition serves all penalties and steps. An infinite penalty means constant sizes.
-    Penalties are chosen by the likelihood of the rows that are left out.
+    where the first term is the negative log-likelihood of a Laplace distribution; abs(z) is limited
+    to three times its mean, so that outliers do not decide. One eigendecomposition serves all
+    penalties and steps. An infinite penalty means constant sizes. Penalties are chosen by the
+    likelihood of the rows that are left out.
 
     There is one such model of the inputs and one of the predictions, and s is the mean of both.
     One of them alone is used if its likelihood is larger by more than a standard error.
@@ -156,24 +157,24 @@ def estimate_error_size(
     row_mean = A.sum(axis=1) / np.maximum(1, known.sum(axis=1))
     row_mean = np.where(known.any(axis=1), row_mean, 1.0)
     A = np.where(known, A, row_mean[:, None])
-    by_inputs = _fit_log_size(inputs, A, weight, part) if usable[0] else None
-    by_predictions = _fit_log_size(predicted, A, weight, part) if usable[1] else None
-    fits = [fit for fit in (by_inputs, by_predictions) if fit is not None]
-    log_size = np.mean([left_out for _, left_out in fits], axis=0)
-    if len(fits) == 2:
+    models, left_out = list[LogSize | None](), list[Array]()
+    for table, is_usable in zip((inputs, predicted), usable, strict=True):
+        models.append(None)
+        if is_usable:
+            models[-1], log_size = _fit_log_size(table, A, weight, part)
+            left_out.append(log_size)
+    log_size = np.mean(left_out, axis=0)
+    if len(left_out) == 2:
         losses = _losses(A, log_size).mean(axis=1)
-        gains = [_gain(losses - _losses(A, alone).mean(axis=1), weight) for _, alone in fits]
-        if max(gains) > REQUIRED:
-            log_size = fits[int(np.argmax(gains))][1]
-            by_inputs, by_predictions = (
-                fit if gain == max(gains) else None for fit, gain in zip(fits, gains, strict=True)
-            )
+        gains = [_gain(losses - _losses(A, alone).mean(axis=1), weight) for alone in left_out]
+        best = int(np.argmax(gains))
+        if gains[best] > REQUIRED:
+            log_size, models[1 - best] = left_out[best], None
     sizes, mass = _sizes(log_size), known * weight[:, None]
     Z = np.minimum(Z, FAR_SCORED)
     gain = interval_scores(Z, mass, np.ones(Z.shape)) - interval_scores(Z, mass, sizes)
     if not _gain(gain.sum(axis=1) / np.maximum(1, known.sum(axis=1)), weight) > REQUIRED:
         return None
-    models = [None if fit is None else fit[0] for fit in (by_inputs, by_predictions)]
     size = ErrorSize(models[0], models[1], np.ones(Z.shape[1]), sizes)
     divided = replace(residuals, values=residuals.values / size.of(residuals)).deviation()
     unit = np.where(divided > 0.0, deviation / np.where(divided > 0.0, divided, 1.0), 1.0)
