@@ -52,7 +52,7 @@ def test_parts_hold_their_rows_however_they_are_cut_and_merged(rows):
         assert_same(one, rows)
         with one.lock:
             np.testing.assert_array_equal(one.probe, rows.X[: len(one.probe)])
-    assert stream.blank().n_rows == 0
+    assert stream.without_rows().n_rows == 0
 
 
 def test_rows_of_no_weight_only_count(rows):
@@ -101,7 +101,7 @@ def test_parts_without_rows_do_not_shift_the_sample(rows):
     parts, sample = stream.summary()
     for number, moments in enumerate(parts):
         assert np.sum(sample.part == number) == moments.n_samples
-    assert stream.blank().grouped
+    assert stream.without_rows().grouped
 
 
 @pytest.fixture

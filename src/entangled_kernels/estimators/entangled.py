@@ -804,7 +804,7 @@ class EntangledRegressor(MultiTargetRegressor):
     def _without_rows(self) -> Self:
         """A copy without moments, to send to other processes."""
         slim = copy(self)
-        slim._stream = None if self._stream is None else self._stream.blank()
+        slim._stream = None if self._stream is None else self._stream.without_rows()
         return slim
 
     def _stream_to_merge(self, name: str) -> RowStream:

@@ -251,7 +251,7 @@ class OperatorFourierRidge(MultiTargetRegressor):
         if stream.n_outputs is None:
             raise ValueError("X must hold at least one row, got none")
         shared = copy(self)
-        shared._stream = stream.blank()
+        shared._stream = stream.without_rows()
         self._stream = sum_partitions(_partition_stream, RowStream.merged, shared, partitions)
         return self._solve()
 
@@ -285,7 +285,7 @@ def _partition_stream(
     estimator: OperatorFourierRidge, X: Any, y: Any, sample_weight: Any, groups: None
 ) -> RowStream:
     """A stream of the rows of a partition alone; there are no folds, and so no groups."""
-    stream = RowStream() if estimator._stream is None else estimator._stream.blank()
+    stream = RowStream() if estimator._stream is None else estimator._stream.without_rows()
     if _num_samples(X):
         estimator._add_rows(stream, Batch(X, y, sample_weight))
     return stream

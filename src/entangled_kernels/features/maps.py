@@ -46,7 +46,7 @@ PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 
 @dataclass(frozen=True)
 class FeatureMapTraits:
-    """What a feature map needs, what it accepts, and what it learned from the training rows.
+    """Needs and limits of a feature map, and what it learned from the training rows.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class FeatureMapTraits:
         )
 
     def suits(self, n_targets: int, n_inputs: int) -> bool:
-        """Whether a search among several maps tries this one with so many targets and inputs."""
+        """Whether a search among several maps tries this one with these numbers of targets and inputs."""
         few_targets = self.max_targets is None or 1 < n_targets <= self.max_targets
         return few_targets and (self.max_inputs is None or n_inputs <= self.max_inputs)
 

@@ -1,4 +1,4 @@
-"""What feature maps that need targets share: their base class, and the rows they are fitted on."""
+"""Base class of feature maps that need targets, and the rows that they are fitted on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cross-validation tries: settings of kernels, each with several ridge penalties."""
+"""Settings of kernels, each with several ridge penalties, that cross-validation tries."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ Split = tuple[Index, Index]
 
 # With at most this many rows, folds are repeated until there are at least this many splits.
 FEW_ROWS, SPLITS_OF_FEW_ROWS = 60, 10
-# Predictions with many alphas are computed together up to so many numbers.
+# Predictions with many alphas are computed in blocks of at most this many numbers.
 _MOST_NUMBERS = 2**24
 _NO_WEIGHT = "every fold needs rows of positive sample_weight in both of its parts"
 

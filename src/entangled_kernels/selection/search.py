@@ -78,7 +78,7 @@ _MOMENT = 1.0
 
 @dataclass(frozen=True, eq=False)
 class SearchSettings:
-    """What is tried, how it is scored, and what is kept.
+    """Candidates to try, how they are scored, and how the model that is kept is selected.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ class BatchError(ValueError):
 
 @dataclass(frozen=True)
 class Source:
-    """Where the rows of a batch come from: rows ``start`` to ``stop`` of a file, without the last.
+    """The source of a batch: rows ``start`` to ``stop``, without the last, of a file.
 
     As text, rows are counted from 1, without the header.
     """
@@ -131,7 +131,7 @@ def _columns(table: Any) -> Iterator[bytes | memoryview]:
 
 
 class Position(NamedTuple):
-    """How far a pass over batches has come.
+    """The position of a pass over batches.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ def add_batches(
         Fits the feature map and the scale of the targets on the first rows.
     targets, groups : as in `as_batch`
     facts : dict, optional
-        What must not change before an interrupted pass continues; JSON can hold it.
+        Settings, as JSON values, that must be the same when an interrupted pass continues.
     checkpoint : path, optional
         File to which the moments are saved. If it exists, the pass continues from there.
     every : int, default=100

@@ -32,8 +32,7 @@ class Checkpoint:
     parts : list of Moments
         One, or one for every fold.
     facts : dict
-        Anything that JSON can hold: the position, and what must not change before the pass
-        continues.
+        JSON values: the position, and settings that must be the same when the pass continues.
     arrays : dict of ndarray
         Further numbers.
     sample : RowSample or None

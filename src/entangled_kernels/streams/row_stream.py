@@ -1,4 +1,4 @@
-"""What is kept of rows that come in batches: moments, a sample, and rows that wait for a feature map."""
+"""Streams of rows in batches: their moments, a sample, and rows that wait for a feature map."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class RowStream:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, lock=threading.RLock())
 
-    def blank(self) -> RowStream:
+    def without_rows(self) -> RowStream:
         """A stream of the same parts, feature map and targets, without any rows."""
         return RowStream(
             self.n_parts,
@@ -151,7 +151,7 @@ class RowStream:
     @staticmethod
     def merged(streams: list[RowStream]) -> RowStream:
         """One stream of the rows of several."""
-        total = streams[0].blank()
+        total = streams[0].without_rows()
         for stream in streams:
             total.merge(stream)
         return total
@@ -176,7 +176,7 @@ class RowStream:
         """
         with self.lock:
             if self.ready:
-                added = self.blank()
+                added = self.without_rows()
                 added._add_moments(_sample_heavy([rows])[0] if forget < 1.0 else rows)
                 if forget < 1.0:
                     self.forget(forget, added.sample)
@@ -236,7 +236,7 @@ class RowStream:
             waiting = waiting if newest is None else [*waiting, newest]
             if not waiting:
                 return
-            added, number = self.blank(), 0
+            added, number = self.without_rows(), 0
             try:
                 added.feature_map, added.scale = fit_map(_first_rows(waiting))
                 added.ready = True
@@ -345,7 +345,7 @@ def _sample_heavy(batches: list[Rows]) -> list[Rows]:
 
 
 def first_missing_value(*tables: Any) -> str:
-    """Words for the first missing value of some data frames, to end an error with; empty without one."""
+    """The end of an error message, about the first missing value of some data frames; or nothing."""
     for table in tables:
         if hasattr(table, "isna") and hasattr(table, "columns"):
             missing = np.argwhere(table.isna().to_numpy())
