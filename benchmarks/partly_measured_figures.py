@@ -75,6 +75,7 @@ def main():
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the figures")
     options = parser.parse_args()
     mpl.use("Agg")
+    options.out.mkdir(parents=True, exist_ok=True)
     tables = json.loads((RESULTS / f"{options.name}.json").read_text())["tables"]
     title = "share of new observations inside 90% intervals"
     draw(

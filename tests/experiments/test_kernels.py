@@ -28,7 +28,7 @@ def test_matrices_with_lines_between_blocks():
     assert figure.get_suptitle() == "Both"
 
 
-def test_runs_is_kept_and_is_drawn(run_and_draw):
+def test_the_experiment_runs_and_is_drawn(run_and_draw):
     results, figures = run_and_draw("kernels", "fair")
     assert figures == ["kernels-separable", "kernels-blocks", "kernels-classes"]
     (table,) = EXPERIMENTS["kernels"].tables(results)
@@ -48,7 +48,7 @@ def test_runs_is_kept_and_is_drawn(run_and_draw):
     ],
 )
 def test_witnesses(name, psd, separable, entangled):
-    found = examine(witnesses()[name])
-    assert found["psd"] is psd
-    assert (found["schmidt_rank"] == 1) is separable
-    assert found["entangled"] is entangled
+    record = examine(witnesses()[name])
+    assert record["psd"] is psd
+    assert (record["schmidt_rank"] == 1) is separable
+    assert record["entangled"] is entangled

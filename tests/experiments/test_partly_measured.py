@@ -1,4 +1,4 @@
-"""Partly measured targets: sets that are balanced, errors and coverages that are those of the models."""
+"""Partly measured targets: balanced sets, and the errors and coverages of the models."""
 
 from functools import partial
 
@@ -43,7 +43,7 @@ def _small_baselines(monkeypatch):
 
 @pytest.fixture(scope="module")
 def table():
-    """Targets with errors that go together: the first three, and the fourth alone."""
+    """Targets of which the first three have correlated errors, and the fourth has not."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     common = rng.normal(size=(120, 1)) * [1.0, 1.0, -1.0, 0.0]
@@ -56,12 +56,12 @@ def test_every_target_is_measured_as_often_as_any_other(p, data):
     k = data.draw(st.integers(1, p - 1))
     sets = measured_sets(p, k, np.random.default_rng(data.draw(st.integers(0, 1000))))
     assert len(sets) == p
-    assert all(len(set(own.tolist())) == k for own in sets)
+    assert all(len(set(chosen.tolist())) == k for chosen in sets)
     assert np.bincount(np.concatenate(sets), minlength=p).tolist() == [k] * p
 
 
 @pytest.mark.usefixtures("_small_baselines")
-def test_what_the_records_hold(table, tmp_path):
+def test_records_have_errors_coverages_and_information(table, tmp_path):
     calls = []
     results = compare_partly_measured(
         *table, n_train=30, repeats=2, most=2, progress=lambda *call: calls.append(call)
@@ -73,7 +73,7 @@ def test_what_the_records_hold(table, tmp_path):
     assert all(row["count"] == 2 for row in by)
     assert calls[-1] == (2, 2, "done")
     ours = {row["known"]: row["mean"] for row in by if row["method"] == OURS}
-    # Errors go together, and the model has found out.
+    # Errors are correlated, so every measured target lowers the error of the others.
     assert ours[2] < ours[1] < ours[0]
     for record in results.records:
         assert record["fits"] == (
@@ -87,8 +87,8 @@ def test_what_the_records_hold(table, tmp_path):
     assert widths == sorted(widths, reverse=True)
     information, removed = results.array("information"), results.array("removed")
     assert information.shape == removed.shape == (4, 4)
-    # What the model says of pairs is what comes of it: the first three tell of each other, the last
-    # of none.
+    # The model's information agrees with the errors removed: the first three targets inform each
+    # other, the last one none.
     assert removed[:3, :3].min() > 0.3 > removed[3, :3].max()
     assert information[:3, :3].min() > 0.3 > information[3, :3].max()
     loaded = ExperimentResults.load(results.save(tmp_path)[0])
@@ -100,16 +100,15 @@ def test_what_the_records_hold(table, tmp_path):
 def test_errors_are_those_of_the_methods(table):
     X, Y = (frame.to_numpy() for frame in table)
     results = compare_partly_measured(*table, n_train=30, repeats=1, most=1, seed=3)
-    (own,) = partitions(120, 30, 1, 3)
-    X, Y = ((part - part[own.train].mean(axis=0)) / part[own.train].std(axis=0) for part in (X, Y))
+    (split,) = partitions(120, 30, 1, 3)
+    train, test = split.train, split.test
+    X, Y = ((part - part[train].mean(axis=0)) / part[train].std(axis=0) for part in (X, Y))
     errors = []
     for known in range(4):
         A, others = np.column_stack([X, Y[:, known]]), np.delete(Y, known, axis=1)
-        model = RidgeCV(methods.RIDGE_ALPHAS, alpha_per_target=True).fit(
-            A[own.train], others[own.train]
-        )
-        residuals = others[own.test] - model.predict(A[own.test])
-        errors.append(np.mean(residuals**2, axis=0) / others[own.test].var(axis=0))
+        model = RidgeCV(methods.RIDGE_ALPHAS, alpha_per_target=True).fit(A[train], others[train])
+        residuals = others[test] - model.predict(A[test])
+        errors.append(np.mean(residuals**2, axis=0) / others[test].var(axis=0))
     (ridge,) = [r for r in results.records if r["method"] == "ridge" and r["known"] == 1]
     assert ridge["nmse"] == pytest.approx(np.mean(errors))
 

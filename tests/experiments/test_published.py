@@ -33,7 +33,7 @@ def dense_fit(X, Y, step, shrinkage, prediction, alpha):
 
 
 @pytest.mark.parametrize("prediction", ["entangled", "partial_trace"])
-def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
+def test_selection_and_predictions_are_those_of_brute_force(make_rows, prediction):
     X, Y = make_rows(14, 3, 2)
     folds = shuffled_folds(14, 0)
     models = fit_published(X, Y, folds, (prediction,), n_steps=4, early=True, fixed=1.0)
@@ -49,8 +49,8 @@ def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
 
     grid = list(product((1, 4), (0.25, 0.75), LAMBDAS[::4]))
     chosen = tuple(model.candidate)
-    own = held_out(*chosen, model.alpha)
-    assert own <= min(held_out(*candidate) for candidate in grid) * (1 + 1e-6)
+    best = min(held_out(*candidate) for candidate in grid)
+    assert held_out(*chosen, model.alpha) <= best * (1 + 1e-6)
     predict = dense_fit(X, Y, *chosen, prediction, model.alpha)
     np.testing.assert_allclose(model.predict(X[:5]), predict(X[:5]), rtol=1e-5, atol=1e-7)
     predict = dense_fit(X, Y, *chosen, prediction, 1.0)
