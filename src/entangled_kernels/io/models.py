@@ -33,7 +33,7 @@ __all__ = [
     "software_versions",
 ]
 
-FORMAT = 2
+FORMAT = 3
 # Name of the list of arrays in an archive, and fitted attributes that must be finite.
 ARRAYS, FITTED = "arrays.json", ("coef_", "intercept_", "dual_coef_")
 # The module of the estimators that can be saved.
