@@ -53,7 +53,7 @@ from entangled_kernels.io import (
     save_model,
     software_versions,
 )
-from entangled_kernels.io.models import list_arrays
+from entangled_kernels.io.models import FORMAT, list_arrays
 from entangled_kernels.kernels import SeparableKernel
 
 MAGIC = b"entangled-kernels model\n"
@@ -435,7 +435,7 @@ def default_file(tmp_path_factory):
 
 def edited(path, target, name, values):
     """The file with another array in its archive, sealed again; its list of arrays stays."""
-    header, payload = read_sealed(path, "model", 2, ModelFileError)
+    header, payload = read_sealed(path, "model", FORMAT, ModelFileError)
     archive, array = io.BytesIO(), io.BytesIO()
     np.save(array, values)
     with zipfile.ZipFile(io.BytesIO(payload)) as old, zipfile.ZipFile(archive, "w") as new:
@@ -446,7 +446,7 @@ def edited(path, target, name, values):
 
 
 def test_every_edited_array_is_refused_with_a_sentence(default_file, tmp_path):
-    _, payload = read_sealed(default_file, "model", 2, ModelFileError)
+    _, payload = read_sealed(default_file, "model", FORMAT, ModelFileError)
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         arrays = {name: np.load(io.BytesIO(archive.read(name))) for name in names[::4]}
@@ -479,7 +479,9 @@ def test_a_default_model_takes_little_room(default_file):
 
 def relisted(path, target, name, values):
     """The file with another array in its archive, and in the list of its arrays, sealed again."""
-    header, payload = read_sealed(edited(path, target, name, values), "model", 2, ModelFileError)
+    header, payload = read_sealed(
+        edited(path, target, name, values), "model", FORMAT, ModelFileError
+    )
     archive = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(payload)) as old, zipfile.ZipFile(archive, "w") as new:
         for entry in old.namelist():
@@ -491,7 +493,7 @@ def relisted(path, target, name, values):
 
 def test_edited_arrays_whose_list_was_edited_too_never_predict_nan(default_file, tmp_path):
     """Such a file is refused, or predicts finite numbers."""
-    _, payload = read_sealed(default_file, "model", 2, ModelFileError)
+    _, payload = read_sealed(default_file, "model", FORMAT, ModelFileError)
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         arrays = {
             name: np.load(io.BytesIO(archive.read(name)))
