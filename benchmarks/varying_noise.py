@@ -100,14 +100,14 @@ def summarise(records, keys):
     for record in records:
         groups.setdefault(tuple(record[key] for key in keys), []).append(record)
     rows = []
-    for group, own in sorted(groups.items()):
-        row = dict(zip(keys, group, strict=True)) | {"fits": len(own)}
+    for group, members in sorted(groups.items()):
+        row = dict(zip(keys, group, strict=True)) | {"fits": len(members)}
         for name in ("taken", *COVERAGES, *FIFTHS):
-            if name in own[0]:
-                row[name] = float(np.mean([record[name] for record in own]))
+            if name in members[0]:
+                row[name] = float(np.mean([record[name] for record in members]))
         for name in RATIOS:
-            row[name] = float(np.exp(np.mean([np.log(record[name]) for record in own])))
-        row["worst score"] = float(max(record["interval score"] for record in own))
+            row[name] = float(np.exp(np.mean([np.log(record[name]) for record in members])))
+        row["worst score"] = float(max(record["interval score"] for record in members))
         rows.append(row)
     return rows
 

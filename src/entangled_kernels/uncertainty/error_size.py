@@ -24,7 +24,7 @@ BEND = 0.5
 CONSTANT = 1e-9
 # Ridge penalties for the size of all targets, and for the departures of single targets from it.
 PENALTIES = np.append(np.logspace(0.0, 4.0, 9), np.inf)
-OWN_PENALTIES = np.append(np.logspace(0.5, 4.5, 5), np.inf)
+DEPARTURE_PENALTIES = np.append(np.logspace(0.5, 4.5, 5), np.inf)
 # Least and largest absolute residual in the fit, and the largest in scores, as multiples of the mean.
 NEAR, FAR, FAR_SCORED = 0.01, 3.0, 5.0
 # Coverages of the intervals that are scored, and the gain in standard errors that is required.
@@ -218,6 +218,7 @@ def _losses(A: Array, log_size: Array) -> Array:
 
 
 def _sizes(log_size: Array) -> Array:
+    """Sizes from their logarithms, which are limited."""
     return np.asarray(np.exp(np.clip(log_size, -LARGEST, LARGEST)))
 
 
@@ -255,10 +256,10 @@ def _fit_log_size(table: Array, A: Array, weight: Array, part: Index) -> tuple[L
         ridges, A.mean(axis=1, keepdims=True), start, PENALTIES, out, weight
     )
     if 1 < p <= MOST_COLUMNS:
-        own_coef, own_intercept, log_sizes = _fit_ridges(
-            ridges, A, log_sizes, OWN_PENALTIES, out, weight
+        departures, shift, log_sizes = _fit_ridges(
+            ridges, A, log_sizes, DEPARTURE_PENALTIES, out, weight
         )
-        coef, intercept = coef + own_coef, intercept + own_intercept
+        coef, intercept = coef + departures, intercept + shift
     left_out = np.zeros((n, p))
     for rows, values in zip(out, log_sizes, strict=True):
         left_out[rows] = values[rows]
@@ -276,8 +277,8 @@ def _fit_ridges(
 ) -> tuple[Array, Array, list[Array]]:
     """Coefficients and intercept of the first ridge, and log sizes (n, k) of all rows by every ridge.
 
-    The penalty is the one with which ridges fit the rows best that they leave out. ``offsets`` are
-    parts of the log sizes that are known already, for every ridge.
+    ``out`` are the rows that each ridge leaves out; the penalty is the one with which they are
+    fitted best. ``offsets`` are parts of the log sizes that are known already, for every ridge.
     """
     fits, losses = list[Any](), np.zeros(len(penalties))
     for ridge, offset, rows in zip(ridges, offsets, out, strict=True):
@@ -312,7 +313,7 @@ class _LogSizeRidge:
         log_size = np.zeros((len(penalties), 1, A.shape[1])) + np.log(self.share @ relative)
         inner = np.zeros((1, 1, 1))
         for _ in range(STEPS):
-            # The Fisher information of a log size is one, so the working response is this.
+            # The working response of Fisher scoring, since the information of a log size is one.
             response = log_size + np.minimum(relative * np.exp(-log_size) - 1.0, FAR)
             mean = (self.share @ response)[:, None]  # (L, 1, k)
             inner = inverse * (self.weighted.T @ (response - mean))
