@@ -33,6 +33,29 @@ def test_all_columns_of_text_are_named_with_the_command_that_works(plant, run):
     assert open_model("m.model").info["text"] == ["Bodenart", "Ort"]
 
 
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("encode", ["", " --encode"])
+def test_one_cell_that_is_no_number_is_named(plant, run, decimal, encode):
+    plant = plant.drop(columns="id").astype(object)
+
+    def error(column, row, cell):
+        table = plant.copy()
+        table.loc[row - 1, column] = cell
+        table.to_csv("plant.csv", index=False, sep=";", decimal=decimal)
+        # A cell of text among numbers makes pandas write points.
+        text = Path("plant.csv").read_text().replace(".", decimal)
+        Path("plant.csv").write_text(text.replace("n,d,", "n.d."))
+        ways = f"{encode} --decimal {decimal}"
+        return run(f"fit plant.csv -t '{TARGETS}' -f linear -o m.model{ways}", code=3).stderr
+
+    message = error("pressure", 10, "n.d.")
+    assert "row 10, column 'pressure': 'n.d.' is no number, but 39 of the 40" in message
+    assert "leave the cell empty" in message
+    message = error("peak load (kW)", 20, "<85")
+    assert "row 20, column 'peak load (kW)': '<85' is no number" in message
+    assert "limit of detection" in message
+
+
 def test_a_number_too_large_to_be_squared_is_named(plant, run):
     plant.loc[6, "pressure"] = 1e300
     plant.to_csv("plant.csv", index=False)

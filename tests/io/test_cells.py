@@ -115,3 +115,12 @@ def test_all_columns_of_text_are_named_at_once():
         TableError, match=r"row 1, column 'b': 'x' is no number, and .* 'c' \(row 2\)"
     ):
         require_numbers(frame, ["a", "b", "c", "d"], "t.csv")
+
+
+def test_numbers_among_texts_have_the_decimal_sign_of_the_file(file):
+    frame = pd.DataFrame({"a": ["1,5", "2", "n.d.", None]})
+    with pytest.raises(TableError, match=r"row 3, column 'a': 'n.d.' is no number"):
+        require_numbers(frame, ["a"], "t.csv", decimal=",")
+    for decimal, row in ((",", 2), (".", 1)):
+        with pytest.raises(TableError, match=f"row {row},"):
+            require_numbers(pd.DataFrame({"a": ["1,5", "1.5"]}), ["a"], "t.csv", decimal=decimal)

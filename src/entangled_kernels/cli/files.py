@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..files import TEXT_KINDS, file_kind
+from ..files import TEXT_KINDS, TextFormat, file_kind
 from .errors import CommandError
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "check_output",
     "check_streams",
     "check_table",
+    "decimal_sign",
     "files_of",
     "in_batches",
     "is_text",
@@ -50,6 +51,11 @@ def _is_pattern(table: Path) -> bool:
 def is_text(table: Path) -> bool:
     """Whether a table is one file of text."""
     return file_kind(table) in TEXT_KINDS and table.is_file()
+
+
+def decimal_sign(table: Path, text_format: TextFormat) -> str:
+    """The decimal sign of a table: that of its text, or a point for tables of other kinds."""
+    return text_format.of(table).decimal or "." if is_text(table) else "."
 
 
 def check_table(table: Path) -> None:

@@ -40,7 +40,7 @@ from ..model import Explanation
 from ..selection import split_rows
 from ..streams import Batch, BatchReader, file_kind, read_batches, table_columns
 from .errors import CommandError
-from .files import STREAM, check_input, in_batches
+from .files import STREAM, check_input, decimal_sign, in_batches
 from .options import FitOptions, NewRowsOptions, ReadingOptions
 from .screen import Screen, say_note
 from .tables import TrainingTable, batch_bytes, left_out_in_words, watch_batches
@@ -471,11 +471,12 @@ class NewRows:
         require_columns(frame, [*self.inputs, *self.kept], path)
         numbers = [name for name in self.inputs if name not in self.texts]
         X, texts, blanks = frame[self.inputs].copy(), list(self.texts), self.missing != "error"
-        about: dict[str, Any] = {"hints": NEW_HINTS, "rows_before": rows_before}
-        X[numbers] = require_numbers(frame, numbers, path, blanks=blanks, **about)
-        X[texts] = require_text(frame, texts, path, blanks=blanks, **about)
+        errors: dict[str, Any] = {"hints": NEW_HINTS, "rows_before": rows_before}
+        X[texts] = require_text(frame, texts, path, blanks=blanks, **errors)
+        errors["decimal"] = decimal_sign(path, self.text_format)
+        X[numbers] = require_numbers(frame, numbers, path, blanks=blanks, **errors)
         known = self.measured_targets(frame.columns)
-        given = require_numbers(frame, known, path, blanks=True, **about) if known else None
+        given = require_numbers(frame, known, path, blanks=True, **errors) if known else None
         self.n_rows += len(frame)
         if self.missing == "drop":
             whole = frame[self.inputs].notna().all(axis=1)

@@ -12,8 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io import Hints, TableError, read_table, require_columns, require_numbers, require_text
-from ..io.tables import counted, first_texts, looks_like_a_date, looks_like_a_decimal_comma, quoted
+from ..io.tables import (
+    LIMIT,
+    counted,
+    first_texts,
+    looks_like_a_date,
+    looks_like_a_decimal_comma,
+    looks_like_a_limit,
+    quoted,
+    text_numbers,
+)
 from .errors import CommandError
+from .files import decimal_sign
 from .options import TrainingOptions, split_names
 
 if TYPE_CHECKING:
@@ -35,6 +45,8 @@ __all__ = [
 
 # Rows at the beginning of files read in batches, by which columns are judged.
 FIRST_ROWS = 10_000
+# Columns with more different numbers than this are not encoded as text for the sake of other texts.
+MOST_CODES = 10
 TARGET_HINTS = Hints(
     text="; a target must be a number, or missing",
     date="; a target must be a number, or missing",
@@ -206,14 +218,17 @@ def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -
     """
     frame = read_table(path, options.text_format())
     target_names, input_names, notes = choose_columns(frame, path, options)
-    Y = require_numbers(frame, target_names, path, hints=TARGET_HINTS, blanks=True)
-    texts = first_texts(frame, input_names)
-    _require_encoded(frame[input_names], texts, path, options)
+    sign: Any = {"decimal": decimal_sign(path, options.text_format())}
+    Y = require_numbers(frame, target_names, path, hints=TARGET_HINTS, blanks=True, **sign)
+    texts = first_texts(frame, input_names, **sign)
+    _require_encoded(frame[input_names], texts, path, options, **sign)
     text, numbers = list(texts), [name for name in input_names if name not in texts]
     X = frame[input_names].copy()
     may_be_missing = options.missing in ("drop", "median")
     X[text] = require_text(frame, text, path, hints=INPUT_HINTS, blanks=may_be_missing)
-    X[numbers] = require_numbers(frame, numbers, path, hints=INPUT_HINTS, blanks=may_be_missing)
+    X[numbers] = require_numbers(
+        frame, numbers, path, hints=INPUT_HINTS, blanks=may_be_missing, **sign
+    )
     _require_values(Y, path, "target", "of --targets")
     _require_values(X[numbers], path, "input", "with --exclude")
     missing = frame[input_names].isna()
@@ -267,14 +282,35 @@ def _require_values(frame: Any, path: Path, role: str, way: str) -> None:
 
 
 def _require_encoded(
-    frame: Any, texts: dict[str, tuple[int, str]], path: Path, options: TrainingOptions
+    frame: Any,
+    texts: dict[str, tuple[int, str]],
+    path: Path,
+    options: TrainingOptions,
+    decimal: str,
 ) -> None:
-    """Raise for all inputs that hold text at once, with the command that would work."""
+    """Raise for all inputs that hold text at once, with the command that would work.
+
+    A column of numbers with a few other texts is no text to encode; its first other text is named.
+    """
     for name, (row, cell) in texts.items():
         if looks_like_a_decimal_comma(cell):
             raise TableError(
                 path, f"'{cell}' is no number{INPUT_HINTS.comma}", row=row, column=name
             )
+        if looks_like_a_date(cell):
+            continue
+        different = frame[name].dropna().drop_duplicates()
+        numbers = int(text_numbers(different, decimal).notna().sum())
+        few = MOST_CODES if options.encode else 0
+        if numbers > max(few, len(different) // 2):
+            problem = (
+                f"'{cell}' is no number, but {numbers} of the {len(different)} different values "
+                f"of the column are"
+            )
+            advice = "; leave the cell empty if the value is missing"
+            if looks_like_a_limit(cell):
+                advice = LIMIT
+            raise TableError(path, problem + advice, row=row, column=name)
     dates = [name for name, (_, cell) in texts.items() if looks_like_a_date(cell)]
     others = [] if options.encode else [name for name in texts if name not in dates]
     if not dates and not others:

@@ -39,6 +39,7 @@ __all__ = [
     "first_texts",
     "looks_like_a_date",
     "looks_like_a_decimal_comma",
+    "looks_like_a_limit",
     "quoted",
     "read_table",
     "require_columns",
@@ -47,6 +48,7 @@ __all__ = [
     "table_kind",
     "text_appender",
     "text_columns",
+    "text_numbers",
     "write_table",
 ]
 
@@ -441,6 +443,12 @@ def _write_npz(frame: Any, file: Any) -> None:
 
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 DATE = re.compile(r"\s*\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[T ].*)?\s*|\s*\d{1,2}:\d{2}(?::\d{2})?.*")
+# A number below or above a limit of detection, and what to do about it.
+LIMITED = re.compile(r"\s*[<>≤≥]=?\s*[+-]?\d+(?:[.,]\d+)?\s*")
+LIMIT = (
+    "; it is a value beyond a limit of detection: leave the cell empty, or write a number, such as "
+    "half of the limit"
+)
 EMPTY = "the cell is empty"
 
 
@@ -493,6 +501,7 @@ def require_numbers(
     hints: Hints = Hints(),  # noqa: B008
     rows_before: int = 0,
     blanks: bool = False,
+    decimal: str = ".",
 ) -> Any:
     """The columns as float64; raises at the first value that is missing, infinite or too large.
 
@@ -508,13 +517,15 @@ def require_numbers(
         Rows of the file before those of the frame.
     blanks : bool, default=False
         Whether values may be missing; they become NaN.
+    decimal : {".", ","}, default="."
+        Decimal sign of the file, by which the first text that is no number is found.
 
     Returns
     -------
     frame : pandas.DataFrame
     """
     require_columns(frame, names, path)
-    _require_number_types(frame, names, path, hints, rows_before)
+    _require_number_types(frame, names, path, hints, rows_before, decimal)
     numbers = frame[list(names)].astype(np.float64)
     values = numbers.to_numpy()
     # Not at the top: messages of the command line do not wait for scikit-learn.
@@ -550,10 +561,20 @@ def require_text(
     return texts.astype(str).where(texts.notna(), "") if blanks else texts.astype(str)
 
 
-def first_texts(frame: Any, names: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """For each column with text that is no number, the first: its row, counted from 1, and text."""
+def text_numbers(column: Any, decimal: str = ".") -> Any:
+    """The numbers in a column of text, with this decimal sign; NaN for any other text."""
     import pandas as pd
 
+    texts = column.astype(object)
+    if decimal == ",":
+        # A point becomes a sign that no number holds.
+        signs = str.maketrans({",": ".", ".": ";"})
+        texts = texts.map(lambda text: text.translate(signs) if isinstance(text, str) else text)
+    return pd.to_numeric(texts, errors="coerce")
+
+
+def first_texts(frame: Any, names: Sequence[str], decimal: str = ".") -> dict[str, tuple[int, str]]:
+    """For each column with text that is no number, the first: its row, counted from 1, and text."""
     texts = {}
     for name in names:
         column = frame[name]
@@ -561,8 +582,7 @@ def first_texts(frame: Any, names: Sequence[str]) -> dict[str, tuple[int, str]]:
         if kind in ("text", "time"):
             wrong = column.notna().to_numpy()
             if kind == "text":
-                numbers = pd.to_numeric(column.astype(object), errors="coerce")
-                wrong = wrong & numbers.isna().to_numpy()
+                wrong = wrong & text_numbers(column, decimal).isna().to_numpy()
             if wrong.any():
                 row = int(wrong.argmax())
                 texts[name] = row + 1, str(column.iloc[row])
@@ -579,14 +599,24 @@ def looks_like_a_decimal_comma(text: str) -> bool:
     return DECIMAL_COMMA.fullmatch(text) is not None
 
 
+def looks_like_a_limit(text: str) -> bool:
+    """Whether a text is a number below or above a limit, such as "<85"."""
+    return LIMITED.fullmatch(text) is not None
+
+
 def _require_number_types(
-    frame: Any, names: Sequence[str], path: Any, hints: Hints, rows_before: int
+    frame: Any,
+    names: Sequence[str],
+    path: Any,
+    hints: Hints,
+    rows_before: int,
+    decimal: str,
 ) -> None:
     """Raise unless all columns hold numbers; the error names every column that does not."""
     wrong: dict[str, tuple[int | None, str, str]] = {}
     for name in names:
         kind = _kind(frame[name])
-        texts = {} if kind in ("number", "time") else first_texts(frame, [name])
+        texts = {} if kind in ("number", "time") else first_texts(frame, [name], decimal)
         if kind == "time":
             wrong[name] = None, "dates and times are no numbers", hints.date
         elif name in texts:
@@ -596,6 +626,8 @@ def _require_number_types(
                 hint = hints.comma
             elif looks_like_a_date(cell):
                 hint = f", it looks like a date or a time{hints.date}"
+            elif looks_like_a_limit(cell):
+                hint = LIMIT
             wrong[name] = rows_before + number, f"'{cell}' is no number", hint
         elif kind != "number":
             problem = f"the column holds no plain numbers ({frame[name].dtype})"

@@ -13,9 +13,9 @@ from ..files import (
     check_link,
     check_output,
     check_table,
+    decimal_sign,
     files_of,
     in_batches,
-    is_text,
     local_table,
 )
 from ..options import FEATURES, FitOptions, command_line
@@ -74,7 +74,7 @@ def fit(options: FitOptions) -> None:
             "seed": options.seed,
             "command": options.command(),
             "target_transform": scales,
-            "decimal": options.text_format().of(source).decimal if is_text(source) else ".",
+            "decimal": decimal_sign(source, options.text_format()),
         }
     save_model(model, out, info=info)
     show(screen, info, rows, source.name if table == STREAM else str(table), out)
