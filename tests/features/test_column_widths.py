@@ -73,14 +73,6 @@ def test_warped_features_are_those_of_symmetric_columns(rows):
     )
 
 
-def test_rows_without_targets_are_left_out(rows):
-    X, Y = rows
-    Y[7], Y[:6, 1] = np.nan, np.nan
-    features = ColumnWidthFeatures().fit(X, Y)
-    assert features.components_.shape == (59, 3)
-    assert 3.0 * features.widths_[0] < features.widths_[1:].min()
-
-
 def test_bad_input(rows):
     X, Y = rows
     for settings, message in (

@@ -112,13 +112,16 @@ def test_the_automatic_maps():
     widths = [ColumnWidthFeatures, ForestFeatures, ColumnWidthFeatures]
     assert kinds == [StandardScaler, *widths, TargetProcessFeatures]
     assert [one.random_state for one in default_feature_maps(3)[1:]] == [3] * 4
-    assert [default_feature_maps()[place].reach for place in (1, 3, 4)] == [1.0] * 3
-    assert [default_feature_maps()[place].shape for place in (1, 3)] == ["gaussian", "exponential"]
+    assert [default_feature_maps()[number].reach for number in (1, 3, 4)] == [1.0] * 3
+    assert [default_feature_maps()[number].shape for number in (1, 3)] == [
+        "gaussian",
+        "exponential",
+    ]
     assert default_feature_maps()[4].max_targets == 8
     streamed = default_feature_maps(3, streamed=True)
     assert [type(one) for one in streamed] == kinds[:-1]
-    assert [streamed[place].reach for place in (1, 3)] == [None] * 2
-    assert [streamed[place].shape for place in (1, 3)] == ["matern", "exponential"]
+    assert [streamed[number].reach for number in (1, 3)] == [None] * 2
+    assert [streamed[number].shape for number in (1, 3)] == ["matern", "exponential"]
 
 
 def test_exact_maps_give_one_kernel_whatever_rows_they_saw(make_rows):

@@ -45,11 +45,11 @@ def slopes(model, rows, **options):
 )
 def test_effects_are_mean_slopes_of_predictions(feature_map):
     model = EntangledKernelRidge(feature_map).fit(X, Y)
-    rows, found = X[:15], model.explain(X[:15])
+    rows, explained = X[:15], model.explain(X[:15])
     expected = slopes(model, rows) * rows.std(axis=0)  # (n, p, d)
-    assert found.method == "gradient"
-    np.testing.assert_allclose(found.effect, expected.mean(axis=0).T, atol=1e-6)
-    np.testing.assert_allclose(found.size, np.sqrt((expected**2).mean(axis=0)).T, atol=1e-6)
+    assert explained.method == "gradient"
+    np.testing.assert_allclose(explained.effect, expected.mean(axis=0).T, atol=1e-6)
+    np.testing.assert_allclose(explained.size, np.sqrt((expected**2).mean(axis=0)).T, atol=1e-6)
 
 
 def test_an_average_over_several_maps_is_explained_as_a_whole():
@@ -66,24 +66,24 @@ def test_noise_of_an_average_is_that_of_all_its_maps():
     first = ColumnTransformer([("first", StandardScaler(), [0])])
     model = EntangledKernelRidgeCV([first, StandardScaler()], cv=3, random_state=0)
     model.fit(rows, rows[:, :1] + rng.normal(size=(60, 2)))
-    found = model.explain(rows)
+    explained = model.explain(rows)
     assert isinstance(model.feature_map_, FeatureUnion)
     assert model.best_params_["feature_map"] == 0
-    assert (found.importance[1:] > 0.0).all()
-    assert found.important.tolist() == [True, False, False, False]
+    assert (explained.importance[1:] > 0.0).all()
+    assert explained.important.tolist() == [True, False, False, False]
 
 
 def test_given_explains_the_conditional_prediction():
     model = EntangledKernelRidge(EvidenceFeatures(random_state=0)).fit(X, Y)
     measured = np.full((12, 2), np.nan)
     measured[:8, 0] = Y[:8, 0]
-    found = model.explain(X[:12], given=measured)
+    explained = model.explain(X[:12], given=measured)
     expected = slopes(model, X[:12], given=measured) * X[:12].std(axis=0)
-    assert found.inputs == ["x0", "x1", "x2", "x3", "output0 (measured)"]
-    np.testing.assert_allclose(found.effect[:4, 1], expected[:, 1].mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(found.effect[:4, 0], expected[8:, 0].mean(axis=0), atol=1e-6)
+    assert explained.inputs == ["x0", "x1", "x2", "x3", "output0 (measured)"]
+    np.testing.assert_allclose(explained.effect[:4, 1], expected[:, 1].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(explained.effect[:4, 0], expected[8:, 0].mean(axis=0), atol=1e-6)
     # The targets share errors of opposite sign.
-    assert found.effect[4, 1] < -found.noise[4, 1]
+    assert explained.effect[4, 1] < -explained.noise[4, 1]
 
 
 def test_permutations_and_gradients_agree_on_linear_models():
@@ -107,12 +107,12 @@ def test_irrelevant_inputs_come_last_and_are_not_called_important(feature_map):
     rows = np.random.default_rng(1).normal(size=(150, 5))
     targets = np.column_stack([rows[:, 0] + rows[:, 1], rows[:, 0] - 0.7 * rows[:, 2]])
     targets += 0.3 * np.random.default_rng(2).normal(size=targets.shape)
-    found = (
+    explained = (
         EntangledKernelRidgeCV(feature_map, cv=3, random_state=0).fit(rows, targets).explain(rows)
     )
-    assert set(found.order[-2:]) == {3, 4}
-    assert found.important.tolist() == [True, True, True, False, False]
-    assert found.effect[2, 1] < 0.0 < found.effect[0, 1]
+    assert set(explained.order[-2:]) == {3, 4}
+    assert explained.important.tolist() == [True, True, True, False, False]
+    assert explained.effect[2, 1] < 0.0 < explained.effect[0, 1]
 
 
 def test_noise_targets_have_few_important_inputs():
@@ -135,14 +135,14 @@ def test_texts_have_a_size_and_no_sign():
     frame = pd.DataFrame({"town": town, "a": X[:, 0], "b": X[:, 1]})
     target = pd.DataFrame({"load": X[:, 0] + 2.0 * (town == "Ulm")})
     encoder = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
-    found = EntangledKernelRidge(encoder, alpha=0.1).fit(frame, target).explain(frame)
-    assert (found.method, found.inputs, found.targets) == (
+    explained = EntangledKernelRidge(encoder, alpha=0.1).fit(frame, target).explain(frame)
+    assert (explained.method, explained.inputs, explained.targets) == (
         "permutation",
         ["town", "a", "b"],
         ["load"],
     )
-    assert np.isnan(found.effect[0, 0])
-    assert found.important.tolist() == [True, True, False]
+    assert np.isnan(explained.effect[0, 0])
+    assert explained.important.tolist() == [True, True, False]
 
 
 def test_polars_names_streams_and_files_give_the_same(tmp_path):
@@ -156,10 +156,10 @@ def test_polars_names_streams_and_files_give_the_same(tmp_path):
     expected = whole.explain(frame)
     assert (expected.inputs, expected.targets) == (["a", "b", "c", "d"], ["y", "z"])
     for model in (parts, load_model(tmp_path / "one.model")):
-        found = model.explain(frame)
-        np.testing.assert_allclose(found.effect, expected.effect, rtol=1e-7, atol=1e-12)
+        explained = model.explain(frame)
+        np.testing.assert_allclose(explained.effect, expected.effect, rtol=1e-7, atol=1e-12)
         # Axes of the same problem may point the other way, and so do the draws of noise.
-        np.testing.assert_allclose(found.noise, expected.noise, rtol=0.3)
+        np.testing.assert_allclose(explained.noise, expected.noise, rtol=0.3)
 
 
 def test_what_cannot_be_explained_is_told():
@@ -177,21 +177,21 @@ def test_what_cannot_be_explained_is_told():
 def test_a_measured_target_changes_the_others_by_its_effect():
     model, measured = EntangledKernelRidge().fit(X, Y), np.full(Y.shape, np.nan)
     measured[:, 0] = Y[:, 0]
-    found = model.explain(X, given=measured)
+    explained = model.explain(X, given=measured)
     more = measured + np.array([Y[:, 0].std(), 0.0])
     change = (model.predict(X, given=more) - model.predict(X, given=measured))[:, 1]
-    np.testing.assert_allclose(found.effect[4, 1], change, rtol=1e-9)
-    np.testing.assert_allclose(found.size[4, 1], np.abs(found.effect[4, 1]))
-    assert np.isnan(found.effect[4, 0])
+    np.testing.assert_allclose(explained.effect[4, 1], change, rtol=1e-9)
+    np.testing.assert_allclose(explained.size[4, 1], np.abs(explained.effect[4, 1]))
+    assert np.isnan(explained.effect[4, 0])
 
 
 def test_inputs_without_spread_or_use_have_no_effect():
     rows = np.column_stack([X[:, 0], np.ones(120), X[:, 1]])
     features = ColumnTransformer([("first", StandardScaler(), [0])])
-    found = EntangledKernelRidge(features).fit(rows, Y).explain(rows, method="permutation")
-    assert (found.size[0] > 0.0).all()
-    assert not found.size[1:].any()
-    assert not found.effect[1:].any()
+    explained = EntangledKernelRidge(features).fit(rows, Y).explain(rows, method="permutation")
+    assert (explained.size[0] > 0.0).all()
+    assert not explained.size[1:].any()
+    assert not explained.effect[1:].any()
 
 
 def small():
@@ -209,19 +209,19 @@ def small():
 
 
 def test_importance_is_in_deviations_of_the_targets():
-    found = small()
+    explained = small()
     np.testing.assert_allclose(
-        found.importance, np.sqrt([(0.05**2 + 0.04**2) / 2, 1.5**2, (0.25 + 0.64) / 2])
+        explained.importance, np.sqrt([(0.05**2 + 0.04**2) / 2, 1.5**2, (0.25 + 0.64) / 2])
     )
-    assert found.order.tolist() == [1, 2, 0]
-    assert found.important.tolist() == [False, True, True]
-    assert found.beyond_noise.tolist() == [[False, False], [True, False], [False, True]]
+    assert explained.order.tolist() == [1, 2, 0]
+    assert explained.important.tolist() == [False, True, True]
+    assert explained.beyond_noise.tolist() == [[False, False], [True, False], [False, True]]
 
 
 def test_targets_that_do_not_vary_are_left_out():
-    found = replace(small(), size=np.full((3, 2), 2.0), target_deviation=np.array([4.0, 0.0]))
-    np.testing.assert_allclose(found.importance, 0.5)
-    assert not replace(found, target_deviation=np.zeros(2)).importance.any()
+    explained = replace(small(), size=np.full((3, 2), 2.0), target_deviation=np.array([4.0, 0.0]))
+    np.testing.assert_allclose(explained.importance, 0.5)
+    assert not replace(explained, target_deviation=np.zeros(2)).importance.any()
 
 
 def test_a_frame_has_a_row_for_every_pair():

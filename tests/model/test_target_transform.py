@@ -57,27 +57,30 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize(
     "transformer", [LOG, QuantileTransformer(n_quantiles=9)], ids=lambda one: type(one).__name__
 )
-def test_predictions_are_those_of_a_transformed_target_regressor(table, place, transformer):
+def test_predictions_are_those_of_a_transformed_target_regressor(table, number, transformer):
     X, Y = table
     around = TransformedTargetRegressor(
-        models()[place], transformer=transformer, check_inverse=False
+        models()[number], transformer=transformer, check_inverse=False
     )
-    inside = models(target_transform=transformer)[place].fit(X, Y)
+    inside = models(target_transform=transformer)[number].fit(X, Y)
     np.testing.assert_array_equal(inside.predict(X), around.fit(X, Y).predict(X))
     np.testing.assert_array_equal(inside.coef_, around.regressor_.coef_)
     assert inside.score(X, Y) == r2_score(Y, inside.predict(X))
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_logarithms_are_those_taken_by_hand(table, place):
+@pytest.mark.parametrize("number", [0, 1])
+def test_logarithms_are_those_taken_by_hand(table, number):
     """Deviations, intervals and measured targets, beside a model of the logarithms."""
     X, Y = table
     X, Y, new, truth = X[:40], Y[:40], X[40:], Y[40:]
-    model, hand = models(target_transform="log")[place].fit(X, Y), models()[place].fit(X, np.log(Y))
+    model, hand = (
+        models(target_transform="log")[number].fit(X, Y),
+        models()[number].fit(X, np.log(Y)),
+    )
     known = np.where(np.arange(3) == 0, truth, np.nan)
     for measured in (None, known):
         as_log = None if measured is None else np.log(measured)
@@ -127,12 +130,12 @@ def test_intervals_of_lognormal_targets_cover():
     assert 0.87 < np.mean(inside) < 0.94
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_errors_are_those_of_predictions_in_units_of_the_targets(table, place):
+@pytest.mark.parametrize("number", [0, 1])
+def test_errors_are_those_of_predictions_in_units_of_the_targets(table, number):
     X, Y = table
     model = EntangledKernelRidgeCV(
         StandardScaler(), **SMALL_GRID, selection="best", cv=[(np.arange(25), np.arange(25, 50))],
-        target_transform=[LOG, QuantileTransformer(n_quantiles=9)][place],
+        target_transform=[LOG, QuantileTransformer(n_quantiles=9)][number],
     ).fit(X, Y)  # fmt: skip
     # The one split chooses; a model of its training rows with these settings predicts the others.
     one = clone(model.best_estimator_).set_params(target_transform=None)
@@ -145,15 +148,15 @@ def test_errors_are_those_of_predictions_in_units_of_the_targets(table, place):
     assert model.kernel_ridge_score_ > 0.0
 
 
-@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("transform", ["log", PowerTransformer()], ids=["log", "power"])
-def test_missing_targets_stay_missing(table, place, transform):
+def test_missing_targets_stay_missing(table, number, transform):
     X, Y = table
     Y = np.where(np.random.default_rng(4).random(Y.shape) < 0.2, np.nan, Y)
-    model = models(target_transform=transform)[place].fit(X, Y)
+    model = models(target_transform=transform)[number].fit(X, Y)
     latent = model.target_transform_.transform(Y)
     np.testing.assert_array_equal(np.isnan(latent), np.isnan(Y))
-    hand = models()[place].fit(X, latent)
+    hand = models()[number].fit(X, latent)
     np.testing.assert_allclose(
         model.predict(X), model.target_transform_.inverse_transform(hand.predict(X)), rtol=1e-12
     )
@@ -161,22 +164,24 @@ def test_missing_targets_stay_missing(table, place, transform):
     assert np.nanmean((lower <= Y) & (upper >= Y) | np.isnan(Y)) > 0.85
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_targets_without_weight_may_hold_anything(table, place):
+@pytest.mark.parametrize("number", [0, 1])
+def test_targets_without_weight_may_hold_anything(table, number):
     X, Y = table
     each, missing, bad = np.ones(Y.shape), Y.copy(), Y.copy()
     each[3, 1], missing[3, 1], bad[3, 1] = 0.0, np.nan, -7.0
-    first, second = (clone(models(target_transform="log")[place]) for _ in range(2))
+    first, second = (clone(models(target_transform="log")[number]) for _ in range(2))
     np.testing.assert_array_equal(
         first.fit(X, bad, each).predict(X), second.fit(X, missing).predict(X)
     )
     rows = np.ones(len(X))
     rows[:5], bad[:5] = 0.0, 0.0
-    splits = {} if place == 0 else {"cv": [(np.arange(5, 30), np.arange(30, 50))]}
-    scaled = models(target_transform=StandardScaler())[place].set_params(**splits, feature_map=None)
+    splits = {} if number == 0 else {"cv": [(np.arange(5, 30), np.arange(30, 50))]}
+    scaled = models(target_transform=StandardScaler())[number].set_params(
+        **splits, feature_map=None
+    )
     for model in (clone(scaled), clone(scaled).set_params(target_transform="log")):
         kept = clone(model)
-        if place:
+        if number:
             kept.set_params(cv=[(np.arange(25), np.arange(25, 45))])
         np.testing.assert_allclose(
             model.fit(X, bad, rows).predict(X), kept.fit(X[5:], bad[5:]).predict(X), rtol=1e-7
@@ -225,14 +230,14 @@ def test_counts_may_be_zero():
     assert min(model.predict(X).min(), model.predict_mean(X).min()) >= 0.0
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_an_inverse_may_fall_and_may_end(table, place):
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_inverse_may_fall_and_may_end(table, number):
     X, Y = table
     falls = FunctionTransformer(np.reciprocal, inverse_func=np.reciprocal, check_inverse=False)
-    lower, upper = models(target_transform=falls)[place].fit(X, Y).predict_interval(X, 0.5)
+    lower, upper = models(target_transform=falls)[number].fit(X, Y).predict_interval(X, 0.5)
     assert (lower <= upper).all()
     skewed = Y**3
-    model = models(target_transform=PowerTransformer())[place].fit(X, skewed)
+    model = models(target_transform=PowerTransformer())[number].fit(X, skewed)
     ends = [
         *model.predict_interval(X, 0.95),
         *model.predict(X, return_std=True),
