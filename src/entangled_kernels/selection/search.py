@@ -238,7 +238,7 @@ def search_rows(
         for map_key, feature_map in maps.items():
             rows = _map_rows(X, targets, feature_map, splits, settings, keys, most_numbers)
             trials.append(_try_candidates(map_key, rows, targets, settings, split_done))
-        selected = _conclude(Comparison(trials, targets, settings), scale, InputRange.of(X))
+        selected = _conclude(Comparison(trials, targets, settings, scale, InputRange.of(X)))
         return selected._replace(model=selected.model.with_error_size(X, size_parts(splits, n)))
 
 
@@ -296,7 +296,7 @@ def search_moments(
         folds.append((train, parts[part], index, Phi))
     mapped = _map_moments(folds, total, feature_map, targets, settings, lambda: sample)
     trials = [_try_candidates(None, mapped, targets, settings, lambda: None)]
-    return _conclude(Comparison(trials, targets, settings), scale, inputs)
+    return _conclude(Comparison(trials, targets, settings, scale, inputs))
 
 
 class MappedRows(NamedTuple):
@@ -585,18 +585,24 @@ class Comparison:
         One for every feature map.
     targets : ScoredTargets
     settings : SearchSettings
+    scale : TargetScale or None
+        The scale on which targets are learned.
+    inputs : InputRange or None
+        Range of the inputs of all rows.
     """
 
     trials: Sequence[Trial]
     targets: ScoredTargets
     settings: SearchSettings
+    scale: TargetScale | None
+    inputs: InputRange | None
 
     def only_kernels(self, wanted: Sequence[bool]) -> Comparison:
         """The comparison of the candidates with some of the kernels."""
         numbers = np.flatnonzero(wanted)
         kernels = [self.settings.kernels[number] for number in numbers]
         trials = [trial._replace(errors=trial.errors[:, numbers]) for trial in self.trials]
-        return Comparison(trials, self.targets, replace(self.settings, kernels=kernels))
+        return replace(self, trials=trials, settings=replace(self.settings, kernels=kernels))
 
     def choose(self, splits: Any = slice(None)) -> tuple[int, int, int, float]:
         """Numbers of the feature map, the kernel and the alpha of the best candidate, and its error.
@@ -618,20 +624,20 @@ class Comparison:
                 best = number, *divmod(chosen, len(trial.alphas)), error
         return best
 
-    def candidate(
-        self,
-        number: int,
-        kernel: int,
-        column: int,
-        scale: TargetScale | None,
-        inputs: InputRange | None,
-    ) -> Candidate:
+    def candidate(self, number: int, kernel: int, column: int) -> Candidate:
         """A feature map with a kernel and an alpha, by their numbers, fitted on all rows."""
         trial = self.trials[number]
         settings = self.settings.kernels[kernel]._replace(alpha=float(trial.alphas[column]))
         fit, feature_map = fit_problem(trial.rows.problem(), settings), trial.rows.feature_map
-        sample = trial.rows.sample()
-        model = FittedModel(feature_map, fit.linear, fit, feature_map, scale, inputs, sample)
+        model = FittedModel(
+            feature_map,
+            fit.linear,
+            fit,
+            fit_map=feature_map,
+            scale=self.scale,
+            inputs=self.inputs,
+            sample=trial.rows.sample(),
+        )
         return Candidate(trial.map_key, model)
 
     def models(self, without: int | None = None) -> list[tuple[int, Array]]:
@@ -723,37 +729,33 @@ class Comparison:
             weights[number] = weights[number] + model_weights * share
         return weights
 
-    def score(
-        self, held_out: HeldOutPredictions | None, scale: TargetScale | None
-    ) -> HeldOutScore | None:
+    def score(self, held_out: HeldOutPredictions | None) -> HeldOutScore | None:
         """Errors of held-out predictions in units of the targets."""
         if held_out is None:
             return None
         targets, Y = self.targets, self.targets.Y
         score_weights = targets.score_weights
-        if scale is not None:
-            Y = scale.inverse_transform(Y)
-            held_out = held_out._replace(values=scale.inverse_transform(held_out.values))
+        if self.scale is not None:
+            Y = self.scale.inverse_transform(Y)
+            held_out = held_out._replace(values=self.scale.inverse_transform(held_out.values))
             score_weights = self.settings.score_weights(*_mean_and_variance(Y, targets.weight))
         residuals = _residuals(held_out, Y, targets.weight, np.ones(len(held_out.row)))
         return HeldOutScore.of(residuals, score_weights)
 
 
-def _conclude(
-    compared: Comparison, scale: TargetScale | None, inputs: InputRange | None
-) -> Selected:
+def _conclude(compared: Comparison) -> Selected:
     """Choose what is kept, fit it on all rows, and score it on held-out rows."""
     trials, targets, kernels = compared.trials, compared.targets, compared.settings.kernels
     averaging = compared.settings.selection == "average"
     number, kernel, column, error = compared.choose()
-    best = compared.candidate(number, kernel, column, scale, inputs)
+    best = compared.candidate(number, kernel, column)
     entangled: Candidate | None = best
     _warn_of_ends(trials[number], best.model.fit.settings.alpha, compared.settings)
     if not _is_entangled(kernels[kernel]):
         entangling, entangled = list(map(_is_entangled, kernels)), None
         if any(entangling):
             others = compared.only_kernels(entangling)
-            entangled = others.candidate(*others.choose()[:3], scale, inputs)
+            entangled = others.candidate(*others.choose()[:3])
     held_out = by_ridge = compared.predict_held_out()
     if held_out is not None and len(kernels) > 1:
         by_ridge = compared.only_kernels(
@@ -787,8 +789,8 @@ def _conclude(
         best_error=error,
         target_scores=_target_scores(trials, targets) if targets.by_target else None,
         weights=_flat_weights(weights, targets) if averaging else None,
-        score=compared.score(held_out, scale),
-        kernel_ridge_score=compared.score(by_ridge, scale),
+        score=compared.score(held_out),
+        kernel_ridge_score=compared.score(by_ridge),
         n_splits=len(trials[0].folds),
     )
     return Selected(model, best, entangled, results)
