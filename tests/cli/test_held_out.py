@@ -93,6 +93,14 @@ def test_a_column_of_time_orders_the_rows(visits, run, small):
     assert "error on later rows, each fold predicted from the rows before it" in told
 
 
+def test_german_dates_are_in_the_order_of_time(visits, run):
+    shown = json.loads(run(f"{FIT} --exclude patient --time-column day").stdout)
+    visits["day"] = pd.to_datetime(visits["day"]).dt.strftime("%d.%m.%Y")
+    visits.to_csv("visits.csv", index=False)
+    german = json.loads(run(f"{FIT} --exclude patient --time-column day").stdout)
+    assert german["nmse"] == shown["nmse"]
+
+
 def test_tables_in_batches(visits, run, small):
     Path("rows").mkdir()
     for number in range(3):
@@ -124,14 +132,16 @@ def test_tables_in_batches(visits, run, small):
         ("--groups two", 2, "--folds 5 is more than the 2 groups of column 'two'; say --folds 2"),
         ("--groups gap", 3, "row 3, column 'gap': the cell is empty"),
         ("--time-column gap", 3, "row 3, column 'gap': the cell is empty"),
-        ("--time-column german", 3, "'31.12.2024' is no number and no date such as 2024-05-31"),
+        ("--time-column slashes", 3, "'31/12/2024' is no number and no date such as 2024-05-31"),
+        ("--time-column dots", 3, "'04.05.2024' may begin with the day or the month"),
         ("--time-column two", 3, "the times must differ enough for 5 folds, got 2 different ones"),
         ("--time-ordered --folds 40", 3, "40 folds in the order of time need at least 82 rows"),
     ],
 )
 def test_what_cannot_be_held_out(visits, run, options, code, message):
-    visits = visits.assign(one=1, two=np.repeat([1, 2], 30), german="31.12.2024", gap="x")
+    visits = visits.assign(one=1, two=np.repeat([1, 2], 30), gap="x")
+    visits = visits.assign(slashes="31/12/2024", dots="04.05.2024")
     visits.loc[2, "gap"] = ""
     visits.to_csv("visits.csv", index=False)
-    others = "--exclude day,patient,one,two,german,gap"
+    others = "--exclude day,patient,one,two,slashes,dots,gap"
     assert message in run(f"{FIT} {others} {options}", code=code).stderr

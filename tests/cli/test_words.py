@@ -1,5 +1,7 @@
 """Facts about results, models and tables in words."""
 
+from dataclasses import replace
+
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -9,10 +11,13 @@ from entangled_kernels.cli.results import finding, method_table, pivot, sure_lea
 from entangled_kernels.cli.tables import MissingTargets
 from entangled_kernels.cli.words import (
     change_in_words,
+    explanation_in_words,
     information_in_words,
+    input_table,
     settings_in_words,
 )
 from entangled_kernels.io import ExperimentResults
+from entangled_kernels.model import Explanation
 
 
 def test_strongest_pairs_come_first():
@@ -21,6 +26,21 @@ def test_strongest_pairs_come_first():
         "Measuring 'zinc' removes 61% of the uncertainty of 'cadmium', and the other way round.",
         "Measuring 'zinc' removes 20% of the uncertainty of 'tin', and the other way round.",
     ]
+
+
+def test_unknown_noise_is_said_to_be_unknown():
+    size = np.array([[0.1], [2.0]])
+    known = Explanation(
+        ["a", "b"], ["y"], size, size, size / 2, np.array([0.2, 0.1]), np.ones(1), "gradient"
+    )
+    assert explanation_in_words(known)[0].startswith("'b' matters")
+    assert "importance by chance" in input_table(known).columns
+    unknown = replace(known, noise=np.full((2, 1), np.nan), importance_noise=np.full(2, np.nan))
+    (sentence,) = explanation_in_words(unknown)
+    assert "was not computed" in sentence
+    columns, rows, *_ = input_table(unknown)
+    assert columns == ["input", "importance", "target most affected", "effect on it"]
+    assert [row[0] for row in rows] == ["b", "a"]
 
 
 def test_settings_name_the_rank_of_predictions():

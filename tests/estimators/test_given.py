@@ -46,6 +46,7 @@ def test_frames_of_models_that_know_no_names():
     ("given", "message"),
     [
         (pd.DataFrame({"gold": [1.0, 2.0]}), "columns that are targets, .* got 'gold' as well"),
+        (pd.DataFrame({"zink": [1.0, 2.0]}), "did you mean 'zinc'"),
         (np.zeros((2, 2)), "given must have 3 columns, .* got 2"),
         (np.zeros((5, 3)), "a row for each of the 2 rows of X, got 5"),
         (np.full((2, 3), np.inf), "infinity"),

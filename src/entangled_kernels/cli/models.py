@@ -110,7 +110,9 @@ def fit_table(
             table.X,
             table.Y,
             groups=held_out.values if held_out.by == "groups" else None,
-            progress=lambda done, total: report(done, total, "choosing the settings, splits"),
+            progress=lambda done, total: report(
+                done, total, "choosing the settings, feature maps on splits"
+            ),
         )
         # The splits are lists of rows, which mean nothing without the table.
         by_time = held_out.by == "time"

@@ -25,6 +25,7 @@ __all__ = [
     "ReadingOptions",
     "TrainingOptions",
     "argument",
+    "comma_hint",
     "command_function",
     "command_line",
     "data_home_option",
@@ -331,6 +332,27 @@ def _joined(values: Sequence[str]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(values)
     return text.getvalue()
+
+
+def comma_hint(names: Sequence[str], have: Sequence[str], suffix: str = "") -> str:
+    r"""Advice on names that were split at a comma of a name; empty if no name explains them.
+
+    The suffix is what the option needs after the name.
+
+    Examples
+    --------
+    >>> comma_hint(["flow", "l/s"], ["flow, l/s", "load"])
+    '; a name that holds a comma goes in double quotes: \'"flow, l/s"\''
+    >>> comma_hint(["flow"], ["flow, l/s", "load"])
+    ''
+    """
+    for name in have:
+        parts = [part.strip() for part in name.split(",")]
+        if len(parts) > 1 and all(part in names for part in parts if part):
+            return (
+                f"; a name that holds a comma goes in double quotes: '{_joined([name + suffix])}'"
+            )
+    return ""
 
 
 def split_names(values: Sequence[str]) -> list[str]:

@@ -231,17 +231,16 @@ def _add_inputs(page: Report, findings: dict[str, Any]) -> None:
     page.points(explanation_in_words(explanation))
     table = input_table(explanation)
     how = "gradients" if explanation.method == "gradient" else "permutations"
-    note = (
-        f"Found by {how}. An input without any effect exceeds the importance of noise one time in "
-        "twenty."
-    )
+    note = f"Found by {how}."
+    if np.isfinite(explanation.importance_noise).any():
+        note += " An input without any effect exceeds the importance by chance one time in twenty."
     columns = [name.capitalize() for name in table.columns]
     caption = f"The most important inputs: {table.caption[0].lower()}{table.caption[1:]}"
     _add_table(page, table, columns=columns, caption=caption, digits=2, note=note)
     page.figure(
         ExplanationDisplay(explanation).plot().figure_,
-        caption="Importance of inputs and of noise, and the effects of inputs on targets.",
-        alt="Bars of the importance of inputs and of noise, and a matrix of effects on targets",
+        caption="Importance of inputs and by chance, and the effects of inputs on targets.",
+        alt="Bars of the importance of inputs and by chance, and a matrix of effects on targets",
     )
 
 

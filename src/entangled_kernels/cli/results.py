@@ -122,6 +122,7 @@ def metric_table(results: ExperimentResults, metric: str) -> PageTable:
     columns, rows, quoted = pivot(results, metric)
     note = "Mean ± standard deviation over partitions."
     note += " Columns with (paper) are the published numbers." if quoted else ""
+    note += " Above 0 is better than kernel ridge." if metric == "ni" else ""
     headers = max(1, len(_setting_keys(results)))
     caption = f"{results.title}: {METRICS[metric]}"
     return PageTable(columns, rows, caption, note, 4 if quoted else 3, headers)

@@ -24,7 +24,7 @@ from ..io.tables import (
 )
 from .errors import CommandError
 from .files import decimal_sign
-from .options import TrainingOptions, split_names
+from .options import TrainingOptions, comma_hint, split_names
 
 if TYPE_CHECKING:
     from ..streams import Batch, BatchReader
@@ -163,11 +163,21 @@ def _held_out_values(frame: Any, held_out: HeldOut, path: Any) -> NDArray[Any]:
     if numbers:
         return np.asarray(column.to_numpy(), dtype=np.float64)
     times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+    if times.isna().all():
+        times = pd.to_datetime(column, format="%d.%m.%Y", errors="coerce", utc=True)
+        months_first = pd.to_datetime(column, format="%m.%d.%Y", errors="coerce", utc=True)
+        if not (times.isna() | months_first.isna()).any():
+            problem = (
+                f"'{column.iloc[0]}' may begin with the day or the month, here and in all other "
+                "rows; write dates such as 2024-05-31, or sort the rows by time and say "
+                "--time-ordered"
+            )
+            raise TableError(path, problem, row=1, column=name)
     wrong = np.flatnonzero(times.isna().to_numpy())
     if len(wrong):
         problem = (
-            f"'{column.iloc[wrong[0]]}' is no number and no date such as 2024-05-31; sort the rows "
-            "by time and say --time-ordered"
+            f"'{column.iloc[wrong[0]]}' is no number and no date such as 2024-05-31 or 31.05.2024; "
+            "sort the rows by time and say --time-ordered"
         )
         raise TableError(path, problem, row=int(wrong[0]) + 1, column=name)
     return np.asarray(times.astype("int64").to_numpy())
@@ -427,7 +437,9 @@ def choose_columns(
         require_columns(frame.loc[:, ~frame.columns.duplicated()], left_out, path)
         require_columns(frame, [*target_names, *input_names, *apart], path)
     except TableError as error:
-        raise CommandError(str(error)) from error
+        named = [*target_names, *input_names, *left_out]
+        missing = [name for name in named if name not in have]
+        raise CommandError(str(error) + comma_hint(missing, have)) from error
     if set(apart) & set(target_names):
         option = "--groups" if options.groups else "--time-column"
         raise CommandError(f"column '{apart[0]}' is named in both {option} and --targets")

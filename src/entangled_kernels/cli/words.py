@@ -164,15 +164,21 @@ def information_in_words(information: Array | None, names: list[str]) -> list[st
 
 
 def input_table(explanation: Explanation) -> PageTable:
-    """The most important inputs; effects are in deviations of their targets."""
+    """The most important inputs; effects are in deviations of their targets.
+
+    The importance by chance is left out where it is not known.
+    """
     unit = np.where(explanation.target_deviation > 0.0, explanation.target_deviation, np.nan)
     relative, rows = explanation.size / unit, list[list[Any]]()
+    known = bool(np.isfinite(explanation.importance_noise).any())
     for i in explanation.order[:MOST_INPUTS]:
         strongest = int(np.argmax(np.nan_to_num(relative[i])))
         effect = float(explanation.effect[i, strongest] / unit[strongest])
-        numbers = float(explanation.importance[i]), float(explanation.importance_noise[i])
+        numbers = [float(explanation.importance[i])]
+        numbers += [float(explanation.importance_noise[i])] if known else []
         rows.append([explanation.inputs[i], *numbers, explanation.targets[strongest], effect])
-    columns = ["input", "importance", "importance of noise", "strongest on", "effect there"]
+    columns = ["input", "importance", *["importance by chance"] * known]
+    columns += ["target most affected", "effect on it"]
     caption = (
         "Change of the predictions if an input changes by its standard deviation, in standard "
         "deviations of the targets"
@@ -182,15 +188,23 @@ def input_table(explanation: Explanation) -> PageTable:
 
 def explanation_in_words(explanation: Explanation) -> list[str]:
     """Sentences on which inputs matter."""
+    if not np.isfinite(explanation.importance_noise).any():
+        return [
+            "How important an input without any effect would seem by chance was not computed: the "
+            "model rests on features that are predictions of the targets (target processes), or "
+            "has no held-out errors. The inputs are in the order of their importance."
+        ]
     important = [explanation.inputs[i] for i in explanation.order if explanation.important[i]]
     rest = len(explanation.inputs) - len(important)
     if not important:
-        return ["No input is more important than noise would be."]
+        return ["No input is more important than one without any effect may be by chance."]
     matter = "matters" if len(important) == 1 else "matter"
     sentences = [f"{quoted(important, most=MOST_INPUTS)} {matter}, the most important first."]
     if rest:
         others = "One input is" if rest == 1 else f"{rest} inputs are"
-        sentences.append(f"{others} no more important than noise would be.")
+        sentences.append(
+            f"{others} no more important than one without any effect may be by chance."
+        )
     return sentences
 
 

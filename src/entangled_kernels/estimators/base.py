@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -470,9 +471,11 @@ def check_given(given: Any, X: Any, names: list[str], *, named: bool) -> Array:
         return np.array(values)
     unknown = [str(name) for name in columns if name not in names]
     if unknown:
+        near = get_close_matches(unknown[0], [str(name) for name in names], n=1)
         raise ValueError(
             f"given must have columns that are targets, {names[:12]}, got "
-            f"{', '.join(map(repr, unknown))} as well; leave these out"
+            f"{', '.join(map(repr, unknown))} as well; "
+            + (f"did you mean {near[0]!r}?" if near else "leave these out")
         )
     whole = np.full((n_rows, len(names)), np.nan)
     whole[:, [names.index(name) for name in columns]] = values

@@ -61,8 +61,9 @@ class Explanation:
         Root mean square of that change over the rows, at least the absolute effect. An input that
         raises some rows and lowers others has a size, even if its effect is zero.
     noise : ndarray of shape (inputs, targets)
-        A size that is exceeded once in twenty times if targets are only errors of held-out rows;
-        NaN if these are unknown.
+        A size that is exceeded once in twenty times if targets are only errors of held-out rows.
+        NaN if these are unknown, or if the model rests on features that are predictions of the
+        targets, such as those of `TargetProcessFeatures`, which do not show noise.
     importance_noise : ndarray of shape (inputs,)
         The same for the `importance`.
     target_deviation : ndarray of shape (targets,)
@@ -104,7 +105,10 @@ class Explanation:
 
     @property
     def important(self) -> NDArray[np.bool_]:
-        """Whether the importance of an input is larger than that of noise."""
+        """Whether the importance of an input is larger than that of noise.
+
+        False for every input if the importance of noise is not known (NaN).
+        """
         return np.asarray(self.importance > self.importance_noise)
 
     def to_frame(self) -> Any:

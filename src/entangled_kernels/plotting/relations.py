@@ -39,7 +39,7 @@ MOST_INPUTS, MOST_EFFECTS, NUMBERED_EFFECTS = 12, 24, 8
 
 
 class ExplanationDisplay(Display):
-    """Importance of inputs as bars, with the importance of noise, and effects on targets.
+    """Importance of inputs as bars, with the importance by chance, and effects on targets.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class ExplanationDisplay(Display):
         ax.barh(rows, explanation.importance[order], color=colors.tolist(), height=0.62)
         noise = explanation.importance_noise[order]
         mark: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2, "color": INK}
-        ax.plot(noise, rows, linestyle="none", label="noise", **mark)
+        ax.plot(noise, rows, linestyle="none", label="by chance", **mark)
         ax.set_yticks(rows, [shortened(explanation.inputs[i]) for i in order])
         ax.set_ylim(len(order) - 0.5, -0.5)
         ax.tick_params(axis="y", length=0)

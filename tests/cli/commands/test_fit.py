@@ -28,6 +28,7 @@ FIT = f"fit plant.csv {COLUMNS} -f linear -o plant.model"
 def test_a_csv_becomes_a_model(plant, run):
     shown = run(f"fit plant.csv {COLUMNS} -o plant.model").stdout
     assert "plant.csv: 40 rows, 3 inputs, 2 targets." in shown
+    assert "Inputs: inlet temp, flow, l/s, pressure." in shown
     for words in ("Chosen: ", "On the same folds: ridge", "peak load (kW)"):
         assert words in shown
     saved = open_model("plant.model")
@@ -108,6 +109,7 @@ def test_every_kind_of_table_gives_the_same_model(plant, run):
     [
         ("net load,net load", "column 'net load' is named twice in --targets"),
         ("net_load", "plant.csv: there is no column 'net_load' (is it 'net load'?)"),
+        ("net load,flow, l/s", """a comma goes in double quotes: '"flow, l/s"'"""),
         ("zzz", "there is no column 'zzz'; the table has 'id', 'inlet temp'"),
         ("net load,pressure", "column 'pressure' is named in both --inputs and --targets"),
         (",", "--targets must name at least one column"),

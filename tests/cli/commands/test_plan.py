@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from entangled_kernels.cli.commands.predict import read_costs
+from entangled_kernels.cli.errors import CommandError
 from entangled_kernels.io import read_table, write_table
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
@@ -80,3 +82,10 @@ def test_batches_are_planned_alike(plant, model, run, folder, kind):
 )
 def test_costs_that_make_no_sense(plant, model, run, cost, sentence):
     assert sentence in run(f"plan plant.model plant.csv --cost '{cost}'", code=2).stderr
+
+
+def test_a_target_with_a_comma_needs_quotes_in_costs():
+    targets = ["flow, l/s", "load"]
+    with pytest.raises(CommandError, match="double quotes: '\"flow, l/s=NUMBER\"'"):
+        read_costs(["flow, l/s=3"], targets)
+    assert read_costs(['"flow, l/s=3",load=2'], targets) == {"flow, l/s": 3.0, "load": 2.0}

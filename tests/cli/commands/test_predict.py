@@ -58,6 +58,7 @@ def test_measured_targets_are_used(plant, model, run):
     plant.to_csv("plant.csv", index=False)
     shown = run(f"{PREDICT} --measured --intervals 0.8").stdout
     assert "Given in the table, and written unchanged: 24 values." in shown
+    assert run(f"{PREDICT} --given --intervals 0.8 --force").stdout == shown
     assert "error on its rows" not in shown
     predicted, given = read_table("p.csv"), plant[TARGETS]
     known = given.notna().to_numpy()

@@ -60,7 +60,7 @@ def test_what_the_page_says(plant, folder, findings):
 
 ART = (
     "nMSE", "R2", "RMSE", "alpha", "shrinkage", "kernel ridge", "partial trace", "importance",
-    "importance of noise", "out of fold", "interval", "held-out", "uncertainty", "alignment mix",
+    "importance by chance", "out of fold", "interval", "held-out", "uncertainty", "alignment mix",
     "target alpha", "PPT", "negativity", "Schmidt", "realignment", "separable share",
     "lowest eigenvalue", "entangled", "separable",
 )  # fmt: skip

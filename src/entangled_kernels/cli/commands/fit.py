@@ -88,6 +88,7 @@ def show(screen: Screen, info: dict[str, Any], rows: TrainingTable, table: str, 
 
     sizes = {"row": info["rows"], "input": len(info["inputs"]), "target": len(info["targets"])}
     screen.say(f"{table}: {', '.join(counted(size, thing) for thing, size in sizes.items())}.")
+    screen.say(f"Inputs: {words.listed(info['inputs'])}.")
     for sentence in words.missing_in_words(rows.missing, info["rows"] + rows.missing.empty_rows):
         screen.say(sentence)
     if info["target_transform"]:

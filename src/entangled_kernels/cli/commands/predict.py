@@ -28,7 +28,7 @@ from ..files import (
     local_table,
     output_name,
 )
-from ..options import NewRowsOptions, option, split_names
+from ..options import NewRowsOptions, comma_hint, option, split_names
 from ..process import import_learning
 from ..screen import Screen, say_note
 
@@ -55,6 +55,7 @@ class PredictOptions(NewRowsOptions):
     measured: bool = option(
         "Use the targets in the table as given: their missing values and the other targets are "
         "predicted from the inputs and the given targets.",
+        "--given",
         default=False,
     )
     intervals: float | None = option(
@@ -370,7 +371,10 @@ class Planner:
 def read_costs(values: list[str], targets: list[str]) -> dict[str, float]:
     """Costs of targets from options such as 'zinc=5,lead=1'."""
     costs: dict[str, float] = {}
-    for value in split_names(values):
+    parts = split_names(values)
+    names = [part.rpartition("=")[0].strip() or part for part in parts]
+    hint = comma_hint([name for name in names if name not in targets], targets, "=NUMBER")
+    for value in parts:
         name, sign, number = (part.strip() for part in value.rpartition("="))
         try:
             cost = float(number)
@@ -378,12 +382,12 @@ def read_costs(values: list[str], targets: list[str]) -> dict[str, float]:
             cost = math.nan
         if not sign or not 0.0 < cost < math.inf:
             raise CommandError(
-                f"--cost must be NAME=NUMBER with a positive number, such as zinc=5, got {value!r}"
+                f"--cost must be NAME=NUMBER with a positive number, such as zinc=5, got {value!r}{hint}"
             )
         if name not in targets:
             near = get_close_matches(name, targets, n=1)
-            hint = f"is it '{near[0]}'?" if near else f"the model has {quoted(targets)}"
-            raise CommandError(f"--cost: '{name}' is no target of the model; {hint}")
+            instead = f"is it '{near[0]}'?" if near else f"the model has {quoted(targets)}"
+            raise CommandError(f"--cost: '{name}' is no target of the model; {instead}{hint}")
         if name in costs:
             raise CommandError(f"--cost names '{name}' twice")
         costs[name] = cost
