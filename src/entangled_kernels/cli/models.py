@@ -264,7 +264,7 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = Fals
 
 
 def median_filler() -> SimpleImputer:
-    """A transformer that replaces missing numbers by the median of their column."""
+    """An imputer that fills missing values with the median of their column; empty columns get zero."""
     return SimpleImputer(strategy="median", keep_empty_features=True)
 
 
@@ -469,7 +469,11 @@ class NewRows:
         return [name for name in self.targets if name in have] if self.measured else []
 
     def check(self, frame: Any, path: Path, rows_before: int = 0) -> Part:
-        """Columns that the model needs, in its order, with a note on unknown texts."""
+        """Check the columns that the model needs; the inputs in its order, and the given targets.
+
+        Raises with row and column for a cell that cannot be used. Texts that the model does not know
+        are named in a note.
+        """
         require_columns(frame, [*self.inputs, *self.kept], path)
         numbers = [name for name in self.inputs if name not in self.texts]
         X, texts, blanks = frame[self.inputs].copy(), list(self.texts), self.missing != "error"

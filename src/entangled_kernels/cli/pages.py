@@ -296,8 +296,8 @@ def add_results(
             table = metric_table(results, metric)
             others = [name for name in table.columns[table.row_headers :] if "(paper)" not in name]
             best = "min" if metric == "nmse" else None if metric.endswith("seconds") else "max"
-            sure = sure_leads(results, metric)
-            _add_table(page, table, best=best, best_among=others, sure=sure)
+            leads = sure_leads(results, metric)
+            _add_table(page, table, best=best, best_among=others, sure=leads)
     _add_figures(page, results, figures)
 
 
@@ -312,8 +312,8 @@ def write_comparison_page(
     page.section("Results")
     if winner_in_words(results):
         page.verdict(winner_in_words(results))
-    methods, sure = method_table(results)
-    _add_table(page, methods, marked=sure)
+    methods, leads = method_table(results)
+    _add_table(page, methods, marked=leads)
     if far := far_off_splits(results):
         page.text("Partitions with an error far from the others, which may decide the means above:")
         page.points(far)

@@ -152,10 +152,10 @@ def information_in_words(information: Array | None, names: list[str]) -> list[st
     sentences = []
     for a, b in zip(rows[order[:PAIRS]], columns[order[:PAIRS]], strict=True):
         a, b = (a, b) if information[a, b] >= information[b, a] else (b, a)
-        there, back = (f"{share:.0%}" for share in (information[a, b], information[b, a]))
-        both = ", and the other way round" if there == back else ""
+        share, reverse = f"{information[a, b]:.0%}", f"{information[b, a]:.0%}"
+        both = ", and the other way round" if share == reverse else ""
         sentences.append(
-            f"Measuring '{names[a]}' removes {there} of the uncertainty of '{names[b]}'{both}."
+            f"Measuring '{names[a]}' removes {share} of the uncertainty of '{names[b]}'{both}."
         )
     if (more := len(order) - PAIRS) > 0:
         verb, rest = "tells" if more == 1 else "tell", counted(more, "further pair")

@@ -40,7 +40,7 @@ class Preconditioner(NamedTuple):
 
     @classmethod
     def scaled(cls, scale: Array, U: Array | None = None, V: Array | None = None) -> Preconditioner:
-        """C = U (X * scale) V^T with orthogonal U and V; None is the identity."""
+        """The change of variables C = U (X * scale) V^T, with orthogonal U and V; None is the identity."""
 
         def outward(X: Array) -> Array:
             X = X if U is None else U @ X

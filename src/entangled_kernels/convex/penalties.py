@@ -53,28 +53,28 @@ class Penalty:
     radius: float | None
 
     def value(self, L: Array) -> float:
-        """P(L); zero for a constraint, which L is assumed to meet."""
+        """Return P(L), the penalty of L; zero for a constraint, which L is assumed to meet."""
         raise NotImplementedError
 
     def argmax(self, S: Array) -> Array:
-        """The L at which <L, S> / 2 - P(L) is largest."""
+        """Return the L at which <L, S> / 2 - P(L) is largest, where the conjugate is attained."""
         raise NotImplementedError
 
     def conjugate(self, S: Array) -> float:
-        """P*(S / 2), the maximum over L of <L, S> / 2 - P(L)."""
+        """Return the conjugate P*(S / 2), the maximum over L of <L, S> / 2 - P(L)."""
         L = self.argmax(S)
         return 0.5 * float(np.vdot(L, S)) - self.value(L)
 
     def shrink(self, S: Array) -> float:
-        """The largest t of at most one for which P*(t^2 S / 2) is finite."""
+        """Return the largest t of at most one for which the conjugate P*(t^2 S / 2) is finite."""
         return 1.0
 
     def gap(self, L: Array, S: Array) -> float:
-        """P(L) + P*(S / 2) - <L, S> / 2, which is never negative."""
+        """Return the Fenchel gap P(L) + P*(S / 2) - <L, S> / 2, which is never negative."""
         return self.value(L) + self.conjugate(S) - 0.5 * float(np.vdot(L, S))
 
     def shrunk_conjugate(self, S: Array) -> tuple[float, float]:
-        """The factor t of `shrink`, and P*(t^2 S / 2)."""
+        """Return the factor t of `shrink`, and the conjugate P*(t^2 S / 2)."""
         t = self.shrink(S)
         return t, self.conjugate(t**2 * S)
 
@@ -99,16 +99,16 @@ class SpectralPenalty(Penalty):
     level_scale: Callable[[Array], float]
 
     def value(self, L: Array) -> float:
-        """P(L); zero for a constraint, which L is assumed to meet."""
+        """Return P(L), the penalty of L; zero for a constraint, which L is assumed to meet."""
         return self.level_value(np.maximum(np.linalg.eigvalsh(L), 0.0))
 
     def argmax(self, S: Array) -> Array:
-        """The L at which <L, S> / 2 - P(L) is largest."""
+        """Return the L at which <L, S> / 2 - P(L) is largest, where the conjugate is attained."""
         squares, V = np.linalg.eigh(S)
         return compose(self.level_argmax(np.maximum(squares, 0.0)), V)
 
     def conjugate(self, S: Array) -> float:
-        """P*(S / 2), the maximum over L of <L, S> / 2 - P(L)."""
+        """Return the conjugate P*(S / 2), the maximum over L of <L, S> / 2 - P(L)."""
         squares = np.maximum(np.linalg.eigvalsh(S), 0.0)
         levels = self.level_argmax(squares)
         return 0.5 * float(np.vdot(levels, squares)) - self.level_value(levels)
@@ -160,17 +160,17 @@ class Schatten(SpectralPenalty):
         return frozenset(phrase for phrase, true in holds.items() if true)
 
     def gap(self, L: Array, S: Array) -> float:
-        """For the squared Frobenius norm ||L - S / 2||^2 / 2, which has no cancellation."""
+        """Return the Fenchel gap; as ||L - S / 2||^2 / 2, without cancellation, where P is ||L||^2 / 2."""
         if self.exponent == 2.0 and self.radius is None:
             return 0.5 * float(np.sum((L - 0.5 * S) ** 2))
         return super().gap(L, S)
 
     def level_value(self, levels: Array) -> float:
-        """Half the sum of powers."""
+        """Return half the sum of the q-th powers of the levels; zero for a ball."""
         return 0.5 * float(np.sum(levels**self.exponent)) if self.radius is None else 0.0
 
     def level_argmax(self, squares: Array) -> Array:
-        """Powers of the squares, on the boundary of the ball where there is one."""
+        """Return the maximising levels: powers of the squares, on the boundary of a ball if there is one."""
         q = self.exponent
         if self.radius is None:
             return np.zeros_like(squares) if q == 1.0 else (squares / q) ** (1.0 / (q - 1.0))
@@ -184,23 +184,23 @@ class Schatten(SpectralPenalty):
         return self._to_ball((squares / largest) ** (1.0 / (q - 1.0)))
 
     def level_best(self, squares: Array) -> Array:
-        """Powers of the squares."""
+        """Return the minimising levels: powers of the squares, on the boundary of a ball if there is one."""
         levels = (squares / self.exponent) ** (1.0 / (self.exponent + 1.0))
         return levels if self.radius is None else self._to_ball(levels)
 
     def level_slope(self, levels: Array) -> Array:
-        """q level^(q-1) / 2; for a ball, the gradient of the norm."""
+        """Return the gradient q level^(q-1) / 2 of P; for a ball, the gradient of the norm."""
         if self.radius is None:
             return np.asarray(0.5 * self.exponent * levels ** (self.exponent - 1.0))
         norm = max(self._norm(levels), TINY)
         return np.asarray((levels / norm) ** (self.exponent - 1.0))
 
     def level_scale(self, levels: Array) -> float:
-        """The radius over the norm."""
+        """Return the radius over the norm of the levels; one without a radius."""
         return 1.0 if self.radius is None else self.radius / max(self._norm(levels), TINY)
 
     def shrink(self, S: Array) -> float:
-        """For the trace: 1 over the root of the largest eigenvalue of S."""
+        """Return 1 over the root of the largest eigenvalue of S for the trace, at most one; else one."""
         if self.exponent > 1.0 or self.radius is not None:
             return 1.0
         return 1.0 / float(np.sqrt(max(np.linalg.eigvalsh(S).max(initial=0.0), 1.0)))
@@ -246,11 +246,11 @@ class Elastic(SpectralPenalty):
     offers = frozenset({SMOOTH, GRADIENT})
 
     def level_value(self, levels: Array) -> float:
-        """P of the levels."""
+        """Return a sum(levels) / 2 + (1 - a) sum(levels^2) / 2; zero for the constraint."""
         return self._function(levels) if self.radius is None else 0.0
 
     def level_argmax(self, squares: Array) -> Array:
-        """Squares less a threshold, scaled."""
+        """Return the maximising levels: squares less a threshold, scaled."""
         if self.radius is None:
             return self._above(squares)
         largest = float(squares.max(initial=0.0))
@@ -270,11 +270,11 @@ class Elastic(SpectralPenalty):
         return self._above(scaled * np.exp(t))
 
     def level_slope(self, levels: Array) -> Array:
-        """a / 2 + (1 - a) level."""
+        """Return the gradient a / 2 + (1 - a) level of P."""
         return np.asarray(0.5 * self.l1_ratio + (1.0 - self.l1_ratio) * levels)
 
     def level_scale(self, levels: Array) -> float:
-        """The positive root t of a t sum(levels) + (1 - a) t^2 sum(levels^2) = 2 radius."""
+        """Return the positive root t of a t sum(levels) + (1 - a) t^2 sum(levels^2) = 2 radius."""
         if self.radius is None:
             return 1.0
         linear = self.l1_ratio * float(levels.sum())
@@ -286,7 +286,7 @@ class Elastic(SpectralPenalty):
         )
 
     def level_best(self, squares: Array) -> Array:
-        """Root of the cubic (1 - a) l^3 + a l^2 / 2 = squares / 2, by Newton steps from above."""
+        """Return the root of the cubic (1 - a) l^3 + a l^2 / 2 = squares / 2, by Newton steps from above."""
         a = self.l1_ratio
         levels = np.cbrt(squares / (2.0 * (1.0 - a)))
         for _ in range(60):
@@ -334,11 +334,11 @@ class Cluster(SpectralPenalty):
     offers = frozenset({POSITIVE})
 
     def level_value(self, levels: Array) -> float:
-        """Zero."""
+        """Return zero, the value of a constraint."""
         return 0.0
 
     def level_argmax(self, squares: Array) -> Array:
-        """The largest squares get ``high`` while the budget lasts, all others ``low``."""
+        """Return the maximising levels: ``high`` for the largest squares within the budget, else ``low``."""
         order = np.argsort(-squares, axis=None, kind="stable")
         left = self.budget - self.low * squares.size
         width = self.high - self.low
@@ -347,7 +347,7 @@ class Cluster(SpectralPenalty):
         return levels.reshape(squares.shape)
 
     def level_best(self, squares: Array) -> Array:
-        """Clipped roots of the squares that use up the budget."""
+        """Return the minimising levels: clipped roots of the squares that use up the budget."""
         roots = np.sqrt(np.maximum(squares, 0.0)).ravel()
         if self.high * roots.size <= self.budget or not roots.any():
             return np.full(squares.shape, min(self.high, self.budget / roots.size))
@@ -392,15 +392,15 @@ class Entrywise(Penalty):
 
     @property
     def exponent(self) -> float:
-        """q."""
+        """The power q of the entries, 2k / (2k - 1)."""
         return 2.0 * self.k / (2.0 * self.k - 1.0)
 
     def value(self, L: Array) -> float:
-        """Half the sum of powers of the entries."""
+        """Return half the sum of the q-th powers of the entries; zero for the constraint."""
         return 0.5 * float(np.sum(np.abs(L) ** self.exponent)) if self.radius is None else 0.0
 
     def argmax(self, S: Array) -> Array:
-        """Entrywise odd powers of S, on the boundary of the ball where there is one."""
+        """Return the maximising L: entrywise odd powers of S, on the boundary of a ball if there is one."""
         power = 2 * self.k - 1
         if self.radius is None:
             return np.asarray((S / self.exponent) ** power)

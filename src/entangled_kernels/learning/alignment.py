@@ -240,20 +240,20 @@ class Alignment:
                 cross = X @ T.T
                 first = self._apply(cross + cross.T, term == 1)
                 last = self._apply(T @ T.T, term == 1)
-            start, along_X, along_T = at.inner[term], at.projection[term], b.T @ T
+            at_start, along_X, along_T = at.inner[term], at.projection[term], b.T @ T
             gain[:, term] = (
                 np.vdot(along_X, along_X),
                 2.0 * np.vdot(along_X, along_T),
                 np.vdot(along_T, along_T),
             )
             squared[:, term] = (
-                np.vdot(start, start.T),
-                2.0 * np.vdot(start, first.T),
-                np.vdot(first, first.T) + 2.0 * np.vdot(start, last.T),
+                np.vdot(at_start, at_start.T),
+                2.0 * np.vdot(at_start, first.T),
+                np.vdot(first, first.T) + 2.0 * np.vdot(at_start, last.T),
                 2.0 * np.vdot(first, last.T),
                 np.vdot(last, last.T),
             )
-            inner.append((start, first, last))
+            inner.append((at_start, first, last))
         shares, norms = np.array([1.0 - mix, mix]), np.array(self.norms)
         weights = np.divide(shares, norms, out=np.zeros(2), where=norms > 0.0)
         return Line(weights, gain, squared, (inner[0], inner[1]))

@@ -117,8 +117,8 @@ class InputRange:
         return np.concatenate([self._row_distance(values) for values in blocks])
 
     def _row_distance(self, values: Array) -> Array:
-        out = _out(values, self.low[0], self.high[0])
-        return np.asarray(np.where(np.isnan(values), 0.0, out).max(axis=1) / self.edge)
+        distance = _distance(values, self.low[0], self.high[0])
+        return np.asarray(np.where(np.isnan(values), 0.0, distance).max(axis=1) / self.edge)
 
     def judge(self, X: Any, far: float) -> BatchDistance:
         """How many rows of a batch are farther out than ``far``, and whether the batch is unusual.
@@ -140,12 +140,12 @@ class InputRange:
         n_far, start, step, counted = 0, 0, -(-n // _MOST_IN_BATCH), list[Array]()
         by_column = np.zeros(len(self.columns), dtype=np.intp)
         for values in number_blocks(X, self.columns):
-            ends, some = np.stack(_ends(values)), values[-start % step :: step]
+            ends, some = np.stack(_column_ends(values)), values[-start % step :: step]
             start += len(values)
             if not np.any((ends[0] < self.low[0]) | (ends[1] > self.high[0])):
                 counted.append(np.zeros(len(some)))
                 continue
-            if np.any(_out(ends, self.low[0], self.high[0]) > far * self.edge):
+            if np.any(_distance(ends, self.low[0], self.high[0]) > far * self.edge):
                 n_far += int(np.count_nonzero(self._row_distance(values) > far))
             outside = (some < self.low[0]) | (some > self.high[0])
             counted.append(outside.sum(axis=1))
@@ -183,11 +183,11 @@ class InputRange:
         """Distance of the edge from the middle of a column, in units of its range."""
         if len(self.columns) == 0:
             return EDGES[0]
-        above = _out(self.high[0], self.low[0], self.high[1])
-        below = _out(self.low[0], self.low[1], self.high[0])
-        out = np.sort(np.concatenate([above, below]))[::-1]
-        allowed = min(int(SHARE_BEYOND * self.n_rows), len(out) - 1)
-        return float(np.clip(out[allowed], *EDGES))
+        above = _distance(self.high[0], self.low[0], self.high[1])
+        below = _distance(self.low[0], self.low[1], self.high[0])
+        distances = np.sort(np.concatenate([above, below]))[::-1]
+        allowed = min(int(SHARE_BEYOND * self.n_rows), len(distances) - 1)
+        return float(np.clip(distances[allowed], *EDGES))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "edge"}
@@ -206,7 +206,7 @@ def chance_outside(count: int, n_new: int, n_rows: int) -> float:
     return float(np.exp(logs).sum())
 
 
-def _out(values: Array, low: Array, high: Array) -> Array:
+def _distance(values: Array, low: Array, high: Array) -> Array:
     """Distance of values from the middles of ranges, in units of the ranges."""
     with np.errstate(over="ignore", invalid="ignore"):
         middle, unit = low + (high - low) / 2.0, high - low
@@ -214,7 +214,7 @@ def _out(values: Array, low: Array, high: Array) -> Array:
         return np.asarray(np.abs(values - middle) / unit)
 
 
-def _ends(values: Array) -> tuple[Array, Array]:
+def _column_ends(values: Array) -> tuple[Array, Array]:
     """Least and largest number of every column, (d,) each, NaN if there is none, in one pass.
 
     Several short rows are read as one long row, which is much faster.

@@ -144,12 +144,12 @@ class GramDisplay(Display):
         return cls(blocks, labels=labels, names=names, zoom=zoom).plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
-        """Draw in a figure, a new one by default.
+        """Draw the block Gram matrix, and its enlarged blocks beside it.
 
         Parameters
         ----------
         figure : Figure or SubFigure, optional
-            One without axes.
+            One without axes; a new one by default.
         """
         with house_style():
             shape = (7.2, 5.6) if self.zoom else (5.2, 5.8)
@@ -379,7 +379,13 @@ class EntanglementSpectrumDisplay(Display):
         ).plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
-        """Draw in a figure, a new one by default."""
+        """Draw the eigenvalues of the partial transpose, and the operator-Schmidt values.
+
+        Parameters
+        ----------
+        figure : Figure or SubFigure, optional
+            One without axes; a new one by default.
+        """
         with house_style():
             figure = new_figure(7.2, 3.3) if figure is None else figure
             self.axes_ = figure.subplots(1, 2, width_ratios=[1.25, 1])

@@ -135,7 +135,13 @@ class ProjectionDisplay(Display):
         return display.plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
-        """Draw in a figure, a new one by default."""
+        """Draw a panel for every task, with the training and test rows in its plane.
+
+        Parameters
+        ----------
+        figure : Figure or SubFigure, optional
+            One without axes; a new one by default.
+        """
         p = self.Z_train.shape[1]
         columns = p if p <= 4 else int(np.ceil(np.sqrt(p)))
         rows = -(-p // columns)

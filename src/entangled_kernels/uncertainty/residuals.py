@@ -48,19 +48,19 @@ class Residuals:
 
     def by_row(self) -> Residuals:
         """One residual for each row, in the order of their numbers: the weighted mean of its copies."""
-        row, place = np.unique(self.row, return_inverse=True)
+        row, copy_of = np.unique(self.row, return_inverse=True)
         if len(row) == len(self.row):
             order = np.argsort(self.row)
             return Residuals(
                 self.values[order], self.weight[order], row, self.relative_variance[order]
             )
-        place, known = place.reshape(-1), np.isfinite(self.values)
-        mass, sums = np.zeros((2, len(row), self.values.shape[1]))
-        np.add.at(mass, place, known * self.weight[:, None])
-        np.add.at(sums, place, np.where(known, self.values, 0.0) * self.weight[:, None])
-        values = np.divide(sums, mass, out=np.full(sums.shape, np.nan), where=mass > 0.0)
-        weight = np.asarray(np.bincount(place, self.weight), dtype=np.float64)
-        variance = np.bincount(place, self.weight * self.relative_variance) / weight
+        copy_of, known = copy_of.reshape(-1), np.isfinite(self.values)
+        weights, sums = np.zeros((2, len(row), self.values.shape[1]))
+        np.add.at(weights, copy_of, known * self.weight[:, None])
+        np.add.at(sums, copy_of, np.where(known, self.values, 0.0) * self.weight[:, None])
+        values = np.divide(sums, weights, out=np.full(sums.shape, np.nan), where=weights > 0.0)
+        weight = np.asarray(np.bincount(copy_of, self.weight), dtype=np.float64)
+        variance = np.bincount(copy_of, self.weight * self.relative_variance) / weight
         return Residuals(values, weight, row, variance)
 
     def deviation(self) -> Array:
@@ -70,20 +70,24 @@ class Residuals:
         not exceed: a single row far out must not widen the intervals of all others.
         """
         known = np.isfinite(self.values)
-        mass = known * self.weight[:, None]
-        total = np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
+        weights = known * self.weight[:, None]
+        total = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
         sizes = np.where(known, np.abs(self.values), 0.0)
         # By target, whose sizes then lie side by side.
-        across, mass_across = np.ascontiguousarray(sizes.T), np.ascontiguousarray(mass.T)
-        order = np.argsort(across, axis=1)
-        below = (
-            np.cumsum(np.take_along_axis(mass_across, order, axis=1), axis=1) < 0.9 * total[:, None]
+        target_sizes, target_weights = (
+            np.ascontiguousarray(sizes.T),
+            np.ascontiguousarray(weights.T),
         )
-        ninth = np.minimum(np.count_nonzero(below, axis=1), len(sizes) - 1)
-        at = np.take_along_axis(order, ninth[:, None], axis=1)
-        typical = np.take_along_axis(across, at, axis=1)[:, 0]
+        order = np.argsort(target_sizes, axis=1)
+        cumulative = np.cumsum(np.take_along_axis(target_weights, order, axis=1), axis=1)
+        n_below = np.count_nonzero(cumulative < 0.9 * total[:, None], axis=1)
+        ninth_decile = np.minimum(n_below, len(sizes) - 1)
+        row = np.take_along_axis(order, ninth_decile[:, None], axis=1)
+        typical = np.take_along_axis(target_sizes, row, axis=1)[:, 0]
         largest = np.where(typical > 0.0, _FARTHEST * typical, np.inf)
-        return np.asarray(np.sqrt(np.sum(mass * np.minimum(sizes, largest) ** 2, axis=0) / total))
+        return np.asarray(
+            np.sqrt(np.sum(weights * np.minimum(sizes, largest) ** 2, axis=0) / total)
+        )
 
     def standardised(self, deviation: Array) -> Array:
         """Residuals in units of their deviations (p,), (N, p); zero for a target without errors."""
@@ -95,19 +99,22 @@ class Residuals:
         Scores in units that a row had no part in do not look smaller than those of a new row.
         """
         known = np.isfinite(Z)
-        mass = known * self.weight[:, None]
-        squares = mass * np.where(known, Z, 0.0) ** 2
-        places, place = np.unique(self.row, return_inverse=True)
-        place, own_mass, own_squares = place.reshape(-1), mass, squares
-        if len(places) < len(place):
-            own_mass, own_squares = np.zeros((2, len(places), Z.shape[1]))
-            np.add.at(own_mass, place, mass)
-            np.add.at(own_squares, place, squares)
+        weights = known * self.weight[:, None]
+        squares = weights * np.where(known, Z, 0.0) ** 2
+        rows, copy_of = np.unique(self.row, return_inverse=True)
+        copy_of, row_weights, row_squares = copy_of.reshape(-1), weights, squares
+        if len(rows) < len(copy_of):
+            row_weights, row_squares = np.zeros((2, len(rows), Z.shape[1]))
+            np.add.at(row_weights, copy_of, weights)
+            np.add.at(row_squares, copy_of, squares)
         else:
-            place = np.arange(len(place))
-        rest = mass.sum(axis=0) - own_mass
-        left = np.maximum(squares.sum(axis=0) - own_squares, 0.0) / np.where(rest > 0.0, rest, 1.0)
-        return np.asarray(np.sqrt(np.where((rest > 0.0) & (left > 0.0), left, 1.0))[place])
+            copy_of = np.arange(len(copy_of))
+        other_weights = weights.sum(axis=0) - row_weights
+        other_squares = np.maximum(squares.sum(axis=0) - row_squares, 0.0)
+        mean = other_squares / np.where(other_weights > 0.0, other_weights, 1.0)
+        return np.asarray(
+            np.sqrt(np.where((other_weights > 0.0) & (mean > 0.0), mean, 1.0))[copy_of]
+        )
 
 
 def without_rounding(errors: Array, targets: Array) -> Array:

@@ -43,7 +43,7 @@ WINE_TARGETS = [
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions(Options):
-    """Options of ``demo``."""
+    """Arguments and options of ``demo``, which writes a page on a sample table."""
 
     out: Path = option(
         "Folder for the page and the results.", "-o", default=Path("demo-report"), metavar="DIR"
@@ -122,7 +122,7 @@ PROTOCOLS = ("fair", "paper", "both")
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceOptions(Options):
-    """Options of ``reproduce``."""
+    """Arguments and options of ``reproduce``, which runs experiments of the paper again."""
 
     name: str = argument("NAME|all", f"{', '.join(NAMES[:-1])}, or all.")
     out: Path = option("Folder for results, figures and index.html.", "-o", metavar="DIR")
@@ -260,7 +260,7 @@ NEW_ROWS = 40
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetsOptions(Options):
-    """Options of ``datasets``."""
+    """Arguments and options of ``datasets``, which lists tables or writes one."""
 
     data_home: Path | None = data_home_option()
     download: bool = option("Download those that are not there.", default=False)
