@@ -24,7 +24,11 @@ def test_records_do_not_depend_on_the_number_of_processes():
     first = compare_methods(X, Y, **settings, progress=lambda *call: calls.append(call))
     again = compare_methods(X, Y, **settings, n_jobs=2)
     assert without_times(first.records) == without_times(again.records)
-    assert calls == [(0, 2, "n=10, split=0"), (1, 2, "n=12, split=0"), (2, 2, "done")]
+    assert calls == [
+        (0, 2, "10 training rows, split number 0"),
+        (1, 2, "12 training rows, split number 0"),
+        (2, 2, "done"),
+    ]
     other = compare_methods(X, Y, **settings, seed=1)
     assert without_times(other.records) != without_times(first.records)
 

@@ -122,9 +122,16 @@ def error_table(scores: list[dict[str, Any]]) -> PageTable:
 
 
 def listed(names: list[str]) -> str:
-    """Names with commas; only the first of many."""
+    """Names with commas, in quotes where they hold one; only the first of many.
+
+    Examples
+    --------
+    >>> listed(["load", "flow, l/s"])
+    "load, 'flow, l/s'"
+    """
     if not names:
         return "without names"
+    names = [f"'{name}'" if "," in name else name for name in names]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + more
 

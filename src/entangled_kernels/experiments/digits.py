@@ -46,7 +46,7 @@ def run(setup: Setup) -> ExperimentResults:
     arrays: dict[str, NDArray[Any]] = {}
     meta: dict[str, Any] = {}
     for split in range(total):
-        setup.report(split, total, f"split={split}")
+        setup.report(split, total, f"split number {split}")
         rows = _rows(setup.seed + split)
         with threadpool_limits(limits=1, user_api="blas"):
             for label, rank in RANKS.items():

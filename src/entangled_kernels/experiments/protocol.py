@@ -176,7 +176,10 @@ class Case(NamedTuple):
     folds: Sequence[Split] | None = None
 
     def __str__(self) -> str:
-        return ", ".join(f"{key}={value}" for key, value in self.keys.items())
+        words = {"n": "{} training rows", "split": "split number {}"}
+        return ", ".join(
+            words.get(key, f"{key} {{}}").format(value) for key, value in self.keys.items()
+        )
 
 
 def nmse(Y: Array, prediction: Array) -> float:

@@ -28,7 +28,7 @@ FIT = f"fit plant.csv {COLUMNS} -f linear -o plant.model"
 def test_a_csv_becomes_a_model(plant, run):
     shown = run(f"fit plant.csv {COLUMNS} -o plant.model").stdout
     assert "plant.csv: 40 rows, 3 inputs, 2 targets." in shown
-    assert "Inputs: inlet temp, flow, l/s, pressure." in shown
+    assert "Inputs: inlet temp, 'flow, l/s', pressure." in shown
     for words in ("Chosen: ", "On the same folds: ridge", "peak load (kW)"):
         assert words in shown
     saved = open_model("plant.model")
