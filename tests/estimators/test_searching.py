@@ -84,7 +84,7 @@ def test_a_search_without_an_entangled_candidate_says_so(make_rows):
     model = EntangledKernelRidgeCV(StandardScaler(), param_grid={"shrinkage": (1.0,)}).fit(X, Y)
     with pytest.raises(AttributeError, match="no candidate was entangled"):
         _ = model.kernel_
-    with pytest.raises(AttributeError, match="no candidate was entangled"):
+    with pytest.raises(ValueError, match="no candidate was entangled"):
         model.project(X)
 
 

@@ -321,6 +321,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def project(self, X: Any) -> Array:
         """`EntangledKernelRidge.project` of the entangled estimator, (n, p, r)."""
         self._solved_model()
+        if not hasattr(self, "entangled_estimator_"):
+            raise ValueError("no candidate was entangled; put a shrinkage below 1 in param_grid")
         return self.entangled_estimator_.project(X)
 
     def get_metadata_routing(self) -> MetadataRouter:
