@@ -27,6 +27,7 @@ def address():
         yield cluster.scheduler_address
 
 
+@pytest.mark.slow
 def test_fit_on_a_cluster(rows, run, address):
     rows["town"] = [f"town {place // 15}" for place in range(300)]
     for number in range(3):

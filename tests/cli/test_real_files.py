@@ -72,6 +72,7 @@ def laboratory(folder):
     return content
 
 
+@pytest.mark.slow
 def test_from_a_pipe_to_a_model_to_a_pipe(laboratory):
     reading = ("--encoding", "cp1252", "--exclude", "Datum,x", "--missing", "median")
     code, shown, notes = execute("fit", "-", *FIT, *reading, stdin=laboratory)
@@ -167,6 +168,7 @@ def test_a_fresh_process_predicts_what_the_process_that_fitted_does(folder):
     np.testing.assert_allclose(read_table("p.parquet"), model.predict(X), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_run_as_they_stand(run):
     block = README.split("## Without Python")[1].split("```sh\n")[1].split("```")[0]
     commands = re.findall(r"^entangled-kernels (.*)$", block, re.MULTILINE)

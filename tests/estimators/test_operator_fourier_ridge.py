@@ -46,6 +46,7 @@ def test_fitted_fields_keep_the_law(kind, rng):
     assert np.abs(off).max() <= 1e-6 * np.abs(J).max()
 
 
+@pytest.mark.slow
 def test_the_right_law_helps(rng):
     """A noisy field without divergence: at most 0.75 of the error of features that do not know it."""
     errors = {}

@@ -293,6 +293,7 @@ KILLED = """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes to be killed are forked")
+@pytest.mark.slow
 def test_killed_at_any_moment(files, tmp_path, monkeypatch):
     """Killed 12 times, while reading, adding or writing: the model is that of one quiet run."""
     monkeypatch.setattr(row_stream, "FEATURE_SAMPLE", 20)

@@ -207,6 +207,7 @@ def test_errors_with_heavy_tails_neither_hide_a_relation_nor_make_one():
     assert max(found[0.9]) < 0.9
 
 
+@pytest.mark.slow
 def test_shares_with_many_targets_and_rows_and_with_too_few():
     Z, rng = draw_errors(320, 70, 0.9)
     assert choose_shares(Z, np.ones(320), rng).sum() >= 0.7
