@@ -1,9 +1,9 @@
 """Partly measured targets: intervals, given targets, missing training targets, and speed.
 
-Inputs and targets are standardised on the training rows. Of more than 40 targets every k-th is
-kept. nMSE is the mean over targets of the squared error divided by the variance of the target in
-the test rows. A random half of the targets is given, then the other half, so that every target is
-predicted once. All methods get the same splits, halves and missing targets.
+Inputs and targets are standardised on the training rows. If a table has more than 40 targets, every
+k-th is kept. nMSE is the mean over targets of the squared error divided by the variance of the
+target in the test rows. A random half of the targets is given, then the other half, so that every
+target is predicted once. All methods get the same splits, halves and missing targets.
 
 Four tables are read from --data-home, ENTANGLED_KERNELS_DATA or ../shared/data, or downloaded; one
 that cannot be read is left out, with a message. The others come with scikit-learn.

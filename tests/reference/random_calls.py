@@ -18,6 +18,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from entangled_kernels import (
     ColumnWidthFeatures,
+    EntangledKernelClassifier,
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
     EvidenceFeatures,
@@ -74,6 +75,7 @@ OTHER_MAPS = [
     make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler()),
     ENCODER,
 ]
+CLASSIFIERS = (EntangledKernelClassifier, MultiViewKernelClassifier)
 SCALES = [None, None, None, None, "log", StandardScaler()]
 SOLVING = {"solver_params": [None, {"max_iter": 30}, {"max_iter": 1}, {"tol": 0.01}]}
 COMMON = {"fit_intercept": BOTH, "target_transform": SCALES, "random_state": [0, 1]}
@@ -184,6 +186,14 @@ OTHERS = {
         **SOLVING,
     },
     MultiViewKernelClassifier: {"views": VIEWS, "alpha": ALPHAS, "sparse": BOTH, **SOLVING},
+    EntangledKernelClassifier: {
+        "feature_map": OTHER_MAPS,
+        "coding": ["signs", "balanced"],
+        "class_weight": [None, "balanced", {0: 2.0}],
+        "cv": SPLITS,
+        "selection": ["average", "best", "one_se"],
+        "random_state": [0, 1],
+    },
     OperatorKernelVAR: {
         "kernel": ["hadamard", "additive"],
         "lags": [1, 2],
@@ -349,7 +359,7 @@ def draw_call(seed):
         with np.errstate(all="ignore"):
             X = table @ table.T
         new = X
-    if kind is MultiViewKernelClassifier:
+    if kind in CLASSIFIERS:
         Y = rng.integers(0, 3, n) if rng.random() < 0.9 else Y
     return Call(rng, model, X, Y, weight, new)
 
@@ -385,8 +395,10 @@ def _use_learner(call):
         model.fit(call.X, call.Y, call.weight, groups=rng.integers(0, 4, np.shape(call.X)[0]))
     else:
         model.fit(call.X, call.Y, call.weight)
-    if isinstance(model, MultiViewKernelClassifier):
+    if type(model) in CLASSIFIERS:
         call.keep(model.decision_function(call.new))
+        if isinstance(model, EntangledKernelClassifier):
+            call.keep(model.predict_proba(call.new))
         return
     call.keep(model.predict(call.new))
     if isinstance(model, OperatorFourierRidge) and rng.random() < 0.3:

@@ -52,7 +52,7 @@ class NoGradientError(TypeError):
 
 
 def has_gradient(feature_map: Any, X: Any, n_features: int) -> bool:
-    """Whether a fitted map with so many features has a gradient in closed form, tried on a row of X.
+    """Whether a fitted map with ``n_features`` has a gradient in closed form, tried on a row of X.
 
     Examples
     --------

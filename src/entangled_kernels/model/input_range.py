@@ -127,10 +127,10 @@ class InputRange:
         -----
         A new row from the distribution of the training rows lies outside of the range of a column
         with probability 2 / (n + 1) at most. A batch is unusual if at least one row in ten has an
-        input outside, and either the mean number of such inputs in a row is four times the expected
-        one, by more than four standard errors, or a single column has more rows outside than rows
-        like the training rows would have, but for one such batch in a thousand. Of more than 10,000
-        rows, about as many are used.
+        input outside, and one of two things holds. The mean number of such inputs in a row exceeds
+        four times the expected one by more than four standard errors. Or a single column has so many
+        rows outside that this would happen in fewer than one of a thousand batches of rows like the
+        training rows. A batch of more than 10,000 rows is judged by about 10,000 of them.
 
         A batch within the ranges costs one pass over its rows. Missing values are not out.
         """

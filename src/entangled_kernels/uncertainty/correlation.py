@@ -150,21 +150,21 @@ SHRINKAGES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.7, 0.8, 0.9, 1.0)
 # Parts of the rows on which estimates are compared, and how many halves of the targets, with the
 # other halves, and single targets are taken as given.
 N_PARTS, N_HALVES, N_SINGLE = 5, 8, 8
-# Errors beyond so many times the typical one count as if they were at that distance.
+# Errors larger than this many typical errors count as if they were this large.
 FAR = 2.0
 # Standard errors of the gain below which an estimate is not used, and above which it is used fully;
 # and the same where errors count as they are, however far out.
 CLEAR_GAIN, CLEAR_PLAIN_GAIN = (2.0, 4.0), (0.0, 1.0)
-# Of more targets, or rows, than this some are drawn for the comparison.
+# With more targets, or rows, the comparison draws this number of them.
 MOST_TARGETS, MOST_ROWS = 64, 300
-# Up to so many targets correlations are also estimated without those that may be chance.
+# The second estimate is computed for at most this number of targets.
 MOST_SCREENED = 512
-# A correlation counts less the closer it is to so many standard errors squared, and not within.
+# Correlations r with r^2 below this many squared standard errors become zero in the second estimate.
 SCREENED = 3.0
 # Degrees of freedom of the distribution of errors by which rows far out have less weight, and how
 # often its scatter and these weights are computed in turn.
 TAILS, TAIL_STEPS = 5.0, 5
-# A pair of targets with so many rows is trusted half as much as one with all.
+# A pair of targets with this number of common rows is trusted half as much as one with all.
 _HALF_TRUSTED = 2.0
 
 
@@ -185,9 +185,10 @@ def estimate_correlation(Z: Array, weight: Array, shares: Array) -> Correlation:
     The first estimate is S = sum_i w_i u_i z_i z_i^T, brought to a diagonal of ones. The weights
     u_i = (5 + p) / (5 + z_i^T S^-1 z_i), five steps from u_i = 1, are those of a t distribution
     with five degrees of freedom, so that a few rows far out do not decide alone; in them
-    covariances count N / (N + p). The second estimate multiplies each correlation r of the first
-    over N rows by max(0, 1 - 3 s^2 / r^2), where s^2 = (1 - r^2)^2 / N is the variance of r: what
-    may be chance is left out. With more than 512 targets the first is used in its place.
+    covariances count N / (N + p). The second estimate leaves out what may be chance: it multiplies
+    each correlation r of the first, over N rows, by max(0, 1 - 3 s^2 / r^2), where
+    s^2 = (1 - r^2)^2 / N is the variance of r. With more than 512 targets both estimates are the
+    first.
 
     With missing values each pair of targets counts the rows that have both, less where these are
     few. Then, and with as many targets as rows, u_i = 1. Negative eigenvalues are left out.
